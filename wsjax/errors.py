@@ -1,0 +1,27 @@
+"""What wsjax says when it cannot go on: what, where, the nearest valid value, how to mend it."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class WsjaxError(Exception):
+    """Base of every error that wsjax raises on purpose; `exit_code` is the command line's."""
+
+    exit_code = 1
+
+
+class InputError(WsjaxError):
+    """The user's input is wrong. `problems` holds every mistake found, one message each."""
+
+    exit_code = 2
+
+    def __init__(self, problems: str | Iterable[str]):
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+def nearest(word: object, choices: Iterable[str]) -> str:
+    """A hint to append to a message: the choice most like `word`, or all of them if none is."""
+    choices = list(choices)
+    close = get_close_matches(str(word), choices, n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else f"; valid: {', '.join(choices)}"
