@@ -3,9 +3,10 @@
 **One graph.** With constant durations the recurrences of `events` are max-plus linear: the end is
 the heaviest path through the event graph of N = n*J steps (n k-tiles, J output tiles). Write
 
-    s  slope of the DMA row, a step after the other when loads bind: 2*load_startup + load_a + load_b
-       (one DMA warp), max(load_startup + load_a, load_startup + load_b, load_a + load_b) (two)
-    u  landing, from a released slot to its data landed: s (one warp), load_startup + load_a + load_b
+    s  slope of the DMA row, one step after the other when loads bind. One DMA warp:
+       2 load_startup + load_a + load_b; two: the larger of load_startup + load_a,
+       load_startup + load_b and load_a + load_b
+    u  landing, from a released slot to its data: s (one warp), load_startup + load_a + load_b (two)
     L, c, e  load latency, compute, epilogue;  D  ring depth
 
 A path runs along the DMA row (s a step) or the MATH row (c a step, and e where it crosses into the
@@ -98,9 +99,7 @@ def slopes(pipeline: Pipeline) -> Slopes:
     in_flight = keeps_one_in_flight(p) & (p.k_tiles >= 2)
     ring_gain = landing + p.load_latency_us + p.compute_us - depth * period
     window_gain = ring_gain + jnp.where(in_flight, spare, 0.0)
-    return Slopes(
-        landing, load, period, spare, ring_gain, window_gain, in_flight, n, tiles, depth
-    )
+    return Slopes(landing, load, period, spare, ring_gain, window_gain, in_flight, n, tiles, depth)
 
 
 def isolated(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
@@ -160,9 +159,7 @@ def overlapped(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     greedy = jnp.where(p.tiles == 1, short_per_tile * wraps, _greedy_windows(q, steps, width))
     extra = epilogue - 2 * q.spare
     free = (epilogue <= 0) | ((extra <= 0) & wraps)
-    squeezed = jnp.maximum(
-        jnp.floor((2 * short_left + 2) / width), (1.5 * short_left + 2) / width
-    )
+    squeezed = jnp.maximum(jnp.floor((2 * short_left + 2) / width), (1.5 * short_left + 2) / width)
     gain_short = jnp.where(
         free,
         greedy * q.window_gain,
@@ -201,7 +198,7 @@ def overlapped(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
 
 
 def _never_waits(p: Pipeline, q: Slopes, epilogue):
-    """Whether no DMA warp of two ever waits for a slot: load-bound, and the ring holds MATH's lag."""
+    """Whether neither of two DMA warps ever waits: load-bound, and the ring holds MATH's lag."""
     steps = q.n * q.tiles
     skew = jnp.maximum(p.load_b_us, p.load_startup_us + p.load_b_us - p.load_a_us)
     backlog = jnp.maximum(epilogue - q.spare, 0.0) + p.load_latency_us + skew
@@ -240,7 +237,7 @@ def _greedy_windows(q: Slopes, steps, width):
 
 
 def closed(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
-    """All schedules -> (outcome in µs, whether end and math_wait are exact, whether dma_wait is too).
+    """All schedules -> (outcome in µs, end and math_wait are exact, dma_wait is too).
 
     A `schedule` that is the Python number SERIAL compiles the formulas of one isolated tile alone.
     """

@@ -1,7 +1,7 @@
-"""The event recurrences of a warp-specialised GEMM: when each load and each compute starts and ends.
+"""The event recurrences of a warp-specialised GEMM: when each load and compute starts and ends.
 
-One CTA computes `tiles` output tiles of `k_tiles` steps each. Step g (counted over all tiles) loads
-an A and a B tile into a slot of a ring of `stages` slots, and MATH multiplies them. With D = stages:
+One CTA computes `tiles` output tiles of `k_tiles` steps each. Step g (counted over all tiles)
+loads an A and a B tile into a slot of a ring of D = `stages` slots, and MATH multiplies them:
 
     one DMA warp:   acquire[g] = max(done[g-1], released[g-D])
                     done[g]    = acquire[g] + 2*load_startup + load_a + load_b
@@ -17,10 +17,10 @@ an A and a B tile into a slot of a ring of `stages` slots, and MATH multiplies t
     released[g] = max(end[g], ready[g+1]) when one MMA stays in flight (mma_in_flight = 1,
                   D >= 2, g not its tile's last step), else end[g]
 
-MATH waits start[g] - turn[g], a DMA warp acquire[g] - done[g-1]. `serial` repeats one isolated tile.
-Source: "A Performance Model for Warp Specialization Kernels", arXiv 2506.11209, extended by ping-pong,
-load latency, epilogues and MMAs in flight. This module is the definition: `closed` and `periodic`
-give the same numbers faster.
+MATH waits start[g] - turn[g], a DMA warp acquire[g] - done[g-1]. `serial` repeats one isolated
+tile. Source: "A Performance Model for Warp Specialization Kernels", arXiv 2506.11209, extended by
+ping-pong, load latency, epilogues and MMAs in flight. This module is the definition: `closed` and
+`periodic` give the same numbers faster.
 """
 
 from typing import Any, NamedTuple
@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
 
 
 def load(pipeline: Pipeline, done_a, done_b, free):
-    """One step of the DMA warps, whose slot is free from `free` on -> (done_a, done_b, dma_wait)."""
+    """One step of the DMA warps, its slot free from `free` on -> (done_a, done_b, dma_wait)."""
     p = pipeline
     both_us = p.load_a_us + p.load_b_us
     acquire_a, acquire_b = jnp.maximum(done_a, free), jnp.maximum(done_b, free)
@@ -114,7 +114,7 @@ def start_carry(depth: int, like) -> Carry:
 
 
 def step(pipeline: Pipeline, carry: Carry) -> tuple[Carry, Number]:
-    """The next step of one CTA -> (carry, start of its compute). Past the last tile it only idles."""
+    """One CTA's next step -> (carry, start of its compute). Past the last tile it only idles."""
     p = pipeline
     first, last = carry.in_tile == 0, carry.in_tile == p.k_tiles - 1
     alive = carry.tile < p.tiles
@@ -146,7 +146,7 @@ def step(pipeline: Pipeline, carry: Carry) -> tuple[Carry, Number]:
 
 
 def isolate(pipeline: Pipeline) -> tuple[Pipeline, Number]:
-    """The pipeline to simulate and how often it repeats: `serial` is one isolated tile, `tiles` times."""
+    """The pipeline to run, and how often: `serial` is one isolated tile, `tiles` times."""
     serial = pipeline.schedule == SERIAL
     once = pipeline._replace(tiles=jnp.where(serial, 1, pipeline.tiles))
     return once, jnp.where(serial, pipeline.tiles, 1)
@@ -166,9 +166,7 @@ def simulate(pipeline: Pipeline, max_steps: int, max_stages: int, unroll: int = 
     """
     once, repeats = isolate(pipeline)
     first = start_carry(max_stages, pipeline.compute_us)
-    carry, _ = lax.scan(
-        lambda c, _: step(once, c), first, length=max_steps, unroll=unroll
-    )
+    carry, _ = lax.scan(lambda c, _: step(once, c), first, length=max_steps, unroll=unroll)
     return outcome(carry, repeats)
 
 

@@ -1,18 +1,18 @@
 """The event recurrences by jumps: exact for every configuration, in blocks of one turn of the ring.
 
 With constant durations the map from one carry to the next is max-plus linear, so it commutes with
-adding a constant: **once a carry repeats up to an added constant, everything after it repeats too**,
-and whole periods may be added at once. Nothing is extrapolated without that proof (carries compared
-to 2e-13 relative). It is looked for twice:
+adding a constant: **once a carry repeats up to an added constant, everything after it repeats
+too**, and whole periods may be added at once. Nothing is extrapolated without that proof (carries
+compared to 2e-13 relative). It is looked for twice:
 
 - inside a tile, after each block of B steps, B = D, or D - 1 with an MMA in flight: the length of
   the ring's own cycle. Two successive blocks that differ by a constant: jump all full blocks left;
 - over tiles, against a checkpoint that is renewed at tile 1, 2, 4, 8, … (Brent's cycle search):
   jump whole periods of tiles.
 
-A row typically takes some 5 blocks whatever its k_tiles and tiles. Near ties transients are long; a
-row that has not finished after `MAX_BLOCKS` blocks is left unfinished, and the scan of `events` does
-it. `solve` runs a queue of rows through slots: a slot whose row is done takes the next one.
+A row typically takes some 5 blocks whatever its k_tiles and tiles. Near ties transients are long;
+a row that has not finished after `MAX_BLOCKS` blocks is left to the scan of `events`. `solve` runs
+a queue of rows through slots: a slot whose row is done takes the next one.
 
 The carry is normalised, so that equal futures compare equal: a release before `done_a` frees a slot
 that no one waits for, and a ping-pong group's epilogue that ends before the next mainloop can is
@@ -28,14 +28,12 @@ from jax import lax
 
 from wsjax.events import (
     PINGPONG,
-    Carry,
     Number,
     Outcome,
     Pipeline,
     isolate,
     keeps_one_in_flight,
     load,
-    outcome,
 )
 
 MAX_BLOCKS = 256
@@ -44,7 +42,7 @@ SLOTS = 512
 
 
 class Snapshot(NamedTuple):
-    """A carry to compare with later: its normalised times, its summed waits, and its tile (0: none)."""
+    """A carry to compare with later: normalised times, summed waits, and its tile (0: none)."""
 
     times: Number
     waits: Number
@@ -75,9 +73,7 @@ def begin(depth: int) -> State:
     waits = (zero, zero)
     empty = Snapshot(jnp.zeros(depth + 5), waits, none)
     ring = jnp.zeros(depth)
-    return State(
-        none, none, zero, zero, ring, zero, zero, zero, zero, waits, empty, empty, none
-    )
+    return State(none, none, zero, zero, ring, zero, zero, zero, zero, waits, empty, empty, none)
 
 
 def _steps(p: Pipeline, s: State, length, count) -> State:
@@ -130,7 +126,7 @@ def _repeats(now, before, scale):
 
 
 def _shift(s: State, periods, same, since: Snapshot) -> State:
-    """Move the whole carry `periods` times what has passed since a snapshot, where it is the same."""
+    """Move the carry by `periods` times what has passed since a snapshot, where it is the same."""
     periods = jnp.where(same, periods, 0)
     ahead = periods * (s.turn - since.times[-1])
     return s._replace(
@@ -163,7 +159,7 @@ def _jump_in_tile(p: Pipeline, s: State, length, full) -> State:
 
 
 def _finish_tile(p: Pipeline, s: State, length) -> State:
-    """At a tile's end: its epilogue, the next turn, and a jump over tiles if a checkpoint repeats."""
+    """At a tile's end: epilogue, next turn, and a jump over tiles if the checkpoint repeats."""
     epilogue_end = s.turn + p.epilogue_us
     alternates = p.schedule == PINGPONG
     turn = jnp.where(alternates, jnp.maximum(s.turn, s.epilogue_end), epilogue_end)
@@ -194,7 +190,7 @@ def _choose(condition, new: State, old: State) -> State:
 
 
 def block(p: Pipeline, s: State) -> State:
-    """One block of at most B steps, with the jumps that its carry allows; done rows stay as they are."""
+    """One block of at most B steps, with the jumps that its carry allows; a done row stays."""
     length = jnp.where(keeps_one_in_flight(p), p.stages - 1, p.stages)
     count = jnp.minimum(length, p.k_tiles - s.in_tile)
     after = _steps(p, s, length, count)
@@ -243,16 +239,17 @@ def solve(queue: Pipeline, rows, depth: int) -> tuple[Outcome, Number]:
         leaves = (finished | (state.blocks >= MAX_BLOCKS)) & (q.row < rows)
         at = jnp.where(leaves, q.row, capacity)
         row = jnp.where(leaves, q.next_row + jnp.cumsum(leaves) - 1, q.row)
-        renew = lambda new, old: jnp.where(leaves.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+
+        def renew(new, old):
+            return jnp.where(leaves.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+
         return _Slots(
             jax.tree.map(renew, take(row), q.pipeline),
             jax.tree.map(renew, fresh, state),
             row,
             q.next_row + jnp.sum(leaves),
             q.end_us.at[at].set(state.last_end, mode="drop"),
-            tuple(
-                w.at[at].set(x, mode="drop") for w, x in zip(q.waits, state.waits, strict=True)
-            ),
+            tuple(w.at[at].set(x, mode="drop") for w, x in zip(q.waits, state.waits, strict=True)),
             q.finished.at[at].set(finished, mode="drop"),
         )
 

@@ -1,0 +1,238 @@
+"""Hardware files: what is shipped, what is refused and how, and that they go round."""
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wsjax
+from wsjax.errors import InputError
+from wsjax.hardware import (
+    FACTS,
+    PARAMETERS,
+    SHIPPED,
+    Facts,
+    Hardware,
+    Parameters,
+    format_hardware,
+    hardware_names,
+    load_hardware,
+    parse_hardware,
+)
+from wsjax.space import DTYPES
+
+MINIMAL = "sms = 4\nsmem_bytes_per_sm = 102400\nwarp_size = 32\n"
+
+
+def problems(text: str) -> tuple[str, ...]:
+    with pytest.raises(InputError) as caught:
+        parse_hardware(text, "mine.toml")
+    return caught.value.problems
+
+
+def test_shipped_machines():
+    names = {"a100-sxm", "a6000", "a6000-paper", "b200", "h100-sxm", "h200", "l40s", "mi300x"}
+    assert set(hardware_names()) == names | {"toy"}
+    for name in hardware_names():
+        machine = load_hardware(name)
+        assert machine.name == name
+        assert not machine.calibrated
+        assert load_hardware(machine) is machine
+
+
+@pytest.mark.parametrize("name", sorted(set(hardware_names()) - {"toy"}))
+def test_each_shipped_number_has_its_source(name):
+    lines = (SHIPPED / f"{name}.toml").read_text(encoding="utf-8").splitlines()
+    above = ""
+    for line in lines:
+        named = re.match(r"(\w+) = [\d.]+\s*(# .+)?$", line)
+        if named and named[1] not in ("mma_n", "mma_k", "mma_warps", "bf16"):
+            assert named[2] or above.startswith("#"), line
+        if named is None or named[2]:
+            above = line
+
+
+def test_a_data_sheet_machine_is_its_data_sheet():
+    machine = load_hardware("h200")
+    facts, p = machine.facts, machine.parameters
+    assert (facts.sms, facts.smem_bytes_per_sm, facts.warp_size) == (132, 227 * 1024, 32)
+    assert p.compute_throughput_flop_per_us * 132 == pytest.approx(989.4e6, rel=1e-6)
+    assert p.store_throughput_bytes_per_us * 132 == pytest.approx(4.8e6, rel=1e-6)
+    assert machine.compute_ratio["fp8_e4m3"] == 2.0
+    amd = load_hardware("mi300x").facts
+    assert (amd.sms, amd.smem_bytes_per_sm, amd.warp_size) == (304, 64 * 1024, 64)
+    assert "fp8_e4m3" not in load_hardware("a100-sxm").compute_ratio
+
+
+@pytest.mark.parametrize(("dma_warps", "time_us"), [(2, 22.0), (1, 29.0)])
+def test_paper_machine_does_what_an_a6000_does(dma_warps, time_us):
+    row = {"m": 1024, "n": 1024, "k": 1024, "block_m": 128, "block_n": 128, "block_k": 64}
+    frame = pd.DataFrame([row | {"stages": 2, "dma_warps": dma_warps, "schedule": "serial"}])
+    predicted = wsjax.predict(frame, hardware="a6000-paper")
+    assert predicted["time_us"][0] == pytest.approx(time_us, abs=0.7)
+    machine = load_hardware("a6000-paper")
+    assert machine.compute_basis == "bytes"
+    assert math.isinf(machine.parameters.compute_throughput_flop_per_us)
+    assert "GB/s" in machine.note
+
+
+def test_minimal_file_is_neutral():
+    machine = parse_hardware(MINIMAL, "some/where/mine.toml")
+    assert machine.name == "mine"
+    assert machine.parameters == Parameters()
+    assert machine.facts == Facts(4, 102400, 32)
+    assert machine.text == MINIMAL
+    for name, value in machine.parameters._asdict().items():
+        assert value == (math.inf if "throughput" in name else 0.0)
+
+
+def test_all_mistakes_at_once():
+    text = """
+name = 3
+sms = "132"
+smem_bytes_per_sm = true
+warp_sise = 32
+launch_us = 1
+mma_m = 16.0
+mma_k = 0
+calibrated = 1
+compute_basis = "flop"
+parameter = { }
+[parameters]
+launch_us = nan
+sync_us = -1
+load_startup_us = inf
+load_throughput_bytes_per_us = 0
+store_throughput_bytes_per_us = "12.5"
+sms = 4
+[compute_ratio]
+bf17 = 1
+bf16 = -1
+"""
+    assert problems(text) == (
+        "mine.toml: name: expected text in quotes, not 3",
+        'mine.toml: sms: expected a whole number, not "132"; write 132',
+        "mine.toml: smem_bytes_per_sm: expected a whole number, not true",
+        "mine.toml: warp_sise: unknown key; did you mean 'warp_size'?",
+        "mine.toml: launch_us: unknown key here; it belongs under [parameters]",
+        "mine.toml: mma_m: expected a whole number, not 16.0; write 16",
+        "mine.toml: mma_k: 0 is out of range; nearest valid: 1",
+        "mine.toml: calibrated: expected true or false, not 1",
+        "mine.toml: compute_basis: \"flop\" is no basis; did you mean 'flops'?",
+        "mine.toml: parameter: unknown key; did you mean 'parameters'?",
+        "mine.toml: warp_size: missing; every hardware file must say it",
+        "mine.toml: parameters: launch_us: nan is no time: it must be finite and at least 0; "
+        "nearest valid: 0",
+        "mine.toml: parameters: sync_us: -1 is no time: it must be finite and at least 0; "
+        "nearest valid: 0",
+        "mine.toml: parameters: load_startup_us: inf is no time: it must be finite and at least 0; "
+        "nearest valid: 0",
+        "mine.toml: parameters: load_throughput_bytes_per_us: 0 is no rate: it must be above 0; "
+        "left out it is inf",
+        'mine.toml: parameters: store_throughput_bytes_per_us: expected a number, not "12.5"; '
+        "write 12.5",
+        "mine.toml: parameters: sms: unknown key here; it belongs at the top, above the tables",
+        "mine.toml: compute_ratio: bf17: unknown key; did you mean 'bf16'?",
+        "mine.toml: compute_ratio: bf16: -1 is no ratio: it must be finite and above 0; "
+        "a dtype without a rate is left out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("basis", "key", "instead"),
+    [
+        ("flops", "compute_throughput_bytes_per_us", "compute_throughput_flop_per_us"),
+        ("bytes", "compute_throughput_flop_per_us", "compute_throughput_bytes_per_us"),
+    ],
+)
+def test_throughput_of_the_other_basis_is_refused(basis, key, instead):
+    text = f'{MINIMAL}compute_basis = "{basis}"\n[parameters]\n{key} = 1.0\n'
+    (problem,) = problems(text)
+    assert key in problem
+    assert f"give {instead} instead" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("sms = ", "not valid TOML"),
+        ("sms = " + "9" * 5000, "not valid TOML"),
+        (f"{MINIMAL}parameters = 3", "expected a table, [parameters], not 3"),
+        (f"{MINIMAL}[parameters]\nlaunch_us = 1{'0' * 400}", "launch_us: expected a number"),
+        (f"{MINIMAL}mma_n = 9999999999", "nearest valid: 2147483648"),
+        (f'{MINIMAL}name = " "', "name: must not be empty"),
+    ],
+)
+def test_odd_files(text, part):
+    (problem,) = problems(text)
+    assert problem.startswith("mine.toml: ")
+    assert part in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("h20", "did you mean 'h200'?"),
+        ("", "valid: a100-sxm"),
+        (".", "no machine is called"),
+        ("missing.toml", "No such file"),
+        ("latin.toml", "not UTF-8"),
+        ("folder.toml", "can't read"),
+    ],
+)
+def test_unknown_or_unreadable(name, part, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("latin.toml").write_bytes(b"name = '\xe9'")
+    Path("folder.toml").mkdir()
+    with pytest.raises(InputError, match=re.escape(part)):
+        load_hardware(name)
+
+
+def test_own_file_by_path(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(MINIMAL, encoding="utf-8")
+    assert load_hardware(path) == load_hardware(str(path))
+    assert load_hardware(path).name == "mine"
+
+
+times = st.floats(0, 1e6)
+rates = st.floats(1e-3, 1e12) | st.just(math.inf)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@st.composite
+def machines(draw) -> Hardware:
+    basis = draw(st.sampled_from(["flops", "bytes"]))
+    numbers = {name: draw(rates if "throughput" in name else times) for name in PARAMETERS}
+    unused = {"flops": "bytes", "bytes": "flop"}[basis]
+    numbers[f"compute_throughput_{unused}_per_us"] = math.inf
+    return Hardware(
+        name=draw(texts.filter(str.strip)),
+        facts=Facts(*(draw(st.integers(1, 2**31)) for _ in FACTS)),
+        parameters=Parameters(**numbers),
+        compute_basis=basis,
+        compute_ratio=draw(st.dictionaries(st.sampled_from(DTYPES), st.floats(1e-3, 1e3))),
+        calibrated=draw(st.booleans()),
+        note=draw(texts),
+    )
+
+
+@settings(deadline=None)
+@given(machines())
+def test_format_then_parse_is_the_same_machine(machine):
+    assert parse_hardware(format_hardware(machine)) == machine
+
+
+def test_loading_needs_no_heavy_library():
+    code = (
+        "import sys; from wsjax.hardware import load_hardware; load_hardware('h200'); "
+        "print(sorted({'jax', 'pandas', 'pyarrow', 'cattrs', 'rich', 'z3'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

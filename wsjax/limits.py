@@ -1,0 +1,192 @@
+"""Which configurations a machine can run, as plain arithmetic.
+
+`checks` uses only `+ - *`, `%` and comparisons, so that the same text judges Python ints, numpy and
+jax arrays and Z3 terms. It never branches on a value and never divides. Sizes are in bytes; a
+configuration is anything with the attributes that are read (`wsjax.space.Configuration`, or a
+record of Z3 variables).
+
+Shared memory holds the ring (`stages` slots of one A and one B tile), two mbarriers a slot (full
+and empty, 8 bytes each) and one buffer in which the epilogue stages C. Ping-pong's two groups take
+turns at the epilogue and share that buffer, as CUTLASS's sm90 kernels do. Accumulators are 32 bits
+wide whatever the input, and stay in registers, beside `OVERHEAD_REGISTERS` a thread for addresses,
+descriptors and loop state.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+REASONS = (
+    "",
+    "not_modelled",
+    "block_multiple",
+    "threads",
+    "registers",
+    "shared_memory",
+    "incomplete",
+)
+"""Why a row has no time; a row's code is the position here, 0 for a legal one."""
+
+BARRIER_BYTES = 16
+OVERHEAD_REGISTERS = 32
+DEEPEST_RING = 32
+NO_CAP = 2**31
+
+
+class Facts(NamedTuple):
+    """What a machine is, in whole numbers; calibration never changes these.
+
+    sms: multiprocessors (compute units). smem_bytes_per_sm: shared memory (LDS) that one CTA may
+    use. warp_size: threads a warp (wavefront). max_threads_per_cta, registers_per_sm (32 bits each)
+    and max_registers_per_thread: the launch limits. mma_m, mma_n: rows and columns of C that one
+    matrix instruction makes at least; mma_k: its depth for 16-bit inputs (other widths keep the
+    bytes: 32 for 8-bit inputs where it is 16 for 16-bit ones). mma_warps: warps that issue one such
+    instruction together (4 for WGMMA). epilogue_smem_bytes_max: the most that the epilogue needs to
+    stage C, 0 where it writes straight from registers; by default the whole tile of C.
+    """
+
+    sms: int
+    smem_bytes_per_sm: int
+    warp_size: int
+    max_threads_per_cta: int = 1024
+    registers_per_sm: int = 65536
+    max_registers_per_thread: int = 255
+    mma_m: int = 16
+    mma_n: int = 8
+    mma_k: int = 16
+    epilogue_smem_bytes_max: int = NO_CAP
+    mma_warps: int = 1
+
+
+def slot_bytes(block_m: Any, block_n: Any, block_k: Any, in_bytes: Any) -> Any:
+    """One slot of the ring: an A tile and a B tile."""
+    return (block_m + block_n) * block_k * in_bytes
+
+
+def epilogue_bytes(block_m: Any, block_n: Any, out_bytes: Any, cap: Any) -> Any:
+    """The buffer that stages C: min(tile of C, cap)."""
+    tile = block_m * block_n * out_bytes
+    return tile - (tile - cap) * (tile > cap)
+
+
+def smem_bytes(c: Any, facts: Facts, in_bytes: Any, out_bytes: Any) -> Any:
+    """Shared memory that one CTA needs: ring, barriers and epilogue buffer."""
+    slot = slot_bytes(c.block_m, c.block_n, c.block_k, in_bytes)
+    epilogue = epilogue_bytes(c.block_m, c.block_n, out_bytes, facts.epilogue_smem_bytes_max)
+    return c.stages * (slot + BARRIER_BYTES) + epilogue
+
+
+def deepest_stages(
+    block_m: Any, block_n: Any, block_k: Any, in_bytes: Any, out_bytes: Any, facts: Facts
+) -> Any:
+    """The deepest ring that fits beside the epilogue buffer, 0 (not even one slot) to 32.
+
+    For ints and arrays; with Z3, `stages` is the unknown and `checks` bounds it.
+    """
+    epilogue = epilogue_bytes(block_m, block_n, out_bytes, facts.epilogue_smem_bytes_max)
+    slot = slot_bytes(block_m, block_n, block_k, in_bytes) + BARRIER_BYTES
+    depth = (facts.smem_bytes_per_sm - epilogue) // slot
+    depth = depth * (depth > 0)
+    return depth - (depth - DEEPEST_RING) * (depth > DEEPEST_RING)
+
+
+def checks(
+    c: Any,
+    facts: Facts,
+    *,
+    in_bytes: Any,
+    out_bytes: Any,
+    math_groups: Any,
+    groups_per_tile: Any,
+    rate: Any,
+) -> tuple[tuple[str, Any], ...]:
+    """(reason, what must hold) in order; a configuration is legal where all hold.
+
+    math_groups: consumer groups with a tile of their own (2 for pingpong, else 1).
+    groups_per_tile: consumer groups that split one tile's rows (2 for cooperative, else 1).
+    rate: the machine's `compute_ratio` for the input dtype, 0 where it has none.
+    Of several that fail the first is the row's reason. Within the ranges of `wsjax.space.COLUMNS`
+    no product passes 2**42, so 64-bit arrays don't wrap round.
+    """
+    tile_m, tile_n, tile_k = c.block_m, c.block_n, c.block_k
+    threads = (c.math_warps + c.dma_warps) * facts.warp_size
+    math_threads = c.math_warps * facts.warp_size
+    accumulators = tile_m * tile_n * math_groups
+    accumulators_per_thread_max = facts.max_registers_per_thread - OVERHEAD_REGISTERS
+    return (
+        ("not_modelled", c.cluster_m == 1),
+        ("not_modelled", c.cluster_n == 1),
+        ("not_modelled", c.split_k == 1),
+        ("not_modelled", rate > 0),
+        ("block_multiple", tile_m % (facts.mma_m * groups_per_tile) == 0),
+        ("block_multiple", tile_n % facts.mma_n == 0),
+        ("block_multiple", (tile_k * in_bytes) % (facts.mma_k * 2) == 0),
+        ("threads", c.math_warps % (math_groups * groups_per_tile * facts.mma_warps) == 0),
+        ("threads", threads <= facts.max_threads_per_cta),
+        ("registers", accumulators <= accumulators_per_thread_max * math_threads),
+        ("registers", accumulators + OVERHEAD_REGISTERS * threads <= facts.registers_per_sm),
+        ("shared_memory", smem_bytes(c, facts, in_bytes, out_bytes) <= facts.smem_bytes_per_sm),
+    )
+
+
+def explain(
+    reason: str,
+    c: Any,
+    facts: Facts,
+    *,
+    in_bytes: int,
+    out_bytes: int,
+    math_groups: int,
+    groups_per_tile: int,
+    dtype: str = "",
+) -> str:
+    """One sentence for a person: what does not fit, by how much, and the nearest thing that does.
+
+    `c` holds plain ints; the other arguments are those of `checks`, `dtype` the input's name.
+    """
+    if reason == "not_modelled":
+        if c.cluster_m * c.cluster_n > 1:
+            return f"not modelled: cluster {c.cluster_m}x{c.cluster_n}; only 1x1 is"
+        if c.split_k > 1:
+            return f"not modelled: split_k = {c.split_k}; only 1 is"
+        return f"not modelled: the hardware file has no compute_ratio for {dtype or 'this dtype'}"
+    if reason == "block_multiple":
+        steps = {
+            "block_m": facts.mma_m * groups_per_tile,
+            "block_n": facts.mma_n,
+            "block_k": 2 * facts.mma_k // math.gcd(in_bytes, 2 * facts.mma_k),
+        }
+        return "block sizes: " + "; ".join(
+            f"{name} {size} is no multiple of {step}, nearest {max(1, round(size / step)) * step}"
+            for name, step in steps.items()
+            if (size := getattr(c, name)) % step
+        )
+    if reason == "threads":
+        step = math_groups * groups_per_tile * facts.mma_warps
+        most = (facts.max_threads_per_cta // facts.warp_size - c.dma_warps) // step * step
+        threads = (c.math_warps + c.dma_warps) * facts.warp_size
+        return (
+            f"threads: {c.math_warps} MATH and {c.dma_warps} DMA warps are {threads:,} threads; "
+            f"MATH warps come in multiples of {step}, at most {most} with "
+            f"{facts.max_threads_per_cta:,} threads a CTA"
+        )
+    if reason == "registers":
+        accumulators = c.block_m * c.block_n * math_groups
+        math_threads = c.math_warps * facts.warp_size
+        total = accumulators + OVERHEAD_REGISTERS * (math_threads + c.dma_warps * facts.warp_size)
+        return (
+            f"registers: {math.ceil(accumulators / math_threads):,} accumulators + "
+            f"{OVERHEAD_REGISTERS} a thread, {facts.max_registers_per_thread} available; "
+            f"{total:,} a CTA, {facts.registers_per_sm:,} available; "
+            "take a smaller tile or more MATH warps"
+        )
+    if reason == "shared_memory":
+        slot = slot_bytes(c.block_m, c.block_n, c.block_k, in_bytes) + BARRIER_BYTES
+        epilogue = epilogue_bytes(c.block_m, c.block_n, out_bytes, facts.epilogue_smem_bytes_max)
+        deepest = deepest_stages(c.block_m, c.block_n, c.block_k, in_bytes, out_bytes, facts)
+        mend = f"deepest legal: {deepest} stage{'s' * (deepest != 1)}"
+        return (
+            f"shared memory: {c.stages} stage{'s' * (c.stages != 1)} need {c.stages * slot:,} B "
+            f"+ {epilogue:,} B epilogue, {facts.smem_bytes_per_sm:,} B available; "
+            + (mend if deepest else "not even one stage fits: take a smaller tile")
+        )
+    return "incomplete: a value is missing or is not a whole number in range"

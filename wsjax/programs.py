@@ -1,0 +1,178 @@
+"""The compiled programs of a batch: one row's prediction, vmapped over chunks and queues of rows.
+
+A row is a configuration on a machine; `Inputs` holds many. A column that is constant stays a
+scalar and costs nothing a row; the set of such columns, never the number of rows, makes a program.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from wsjax.closed import closed, slopes
+from wsjax.durations import Machine, pipeline
+from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Outcome, Pipeline, isolate
+from wsjax.limits import REASONS, checks, smem_bytes
+from wsjax.space import Configuration
+
+LIMITERS = ("load", "compute", "latency")
+METHODS = ("closed", "periodic", "scan")
+Column = Any
+"""A scalar in a program for one row, an array (rows,) outside."""
+
+
+class Prediction(NamedTuple):
+    """One value a row; times in µs, NaN (and codes -1) where the row is illegal.
+
+    launch + fill + steady + epilogue = time: `fill` passes before MATH has its first data,
+    `epilogue` is what is not hidden under another tile's mainloop, `steady` the rest.
+    `limiter`, `method` and `reason` are codes into LIMITERS, METHODS and limits.REASONS.
+    """
+
+    time_us: Column
+    math_wait_us: Column
+    dma_wait_us: Column
+    launch_us: Column
+    fill_us: Column
+    steady_us: Column
+    epilogue_us: Column
+    waves: Column
+    k_tiles: Column
+    smem_bytes: Column
+    tflops: Column
+    limiter: Column
+    method: Column
+    reason: Column
+
+
+KINDS = (*[float] * 7, *[int] * 3, float, *[np.int8] * 3)
+"""The numpy type of each column of a prediction."""
+
+
+class Row(NamedTuple):
+    """What a program returns for a row: the prediction's columns, and whether they are exact."""
+
+    prediction: Prediction
+    time_exact: Any
+    all_exact: Any
+
+
+def _reason(c: Configuration, machine: Machine, legal):
+    """The code of the first check that fails, 0 where none does.
+
+    A row that is legal by definition may still not be modelled.
+    """
+    reason = jnp.zeros((), jnp.int8)
+    conditions = checks(
+        c,
+        machine.facts,
+        in_bytes=machine.in_bytes,
+        out_bytes=machine.out_bytes,
+        math_groups=1 + (c.schedule == PINGPONG),
+        groups_per_tile=1 + (c.schedule == COOPERATIVE),
+        rate=machine.rate,
+    )
+    for name, holds in reversed(conditions):
+        reason = jnp.where(holds, reason, jnp.int8(REASONS.index(name)))
+    return jnp.where(legal & (reason != REASONS.index("not_modelled")), jnp.int8(0), reason)
+
+
+def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | None = None) -> Row:
+    """One configuration, predicted by the closed form, or described given its exact outcome."""
+    numbers = jax.tree.map(lambda x: x * 1.0, c)._replace(schedule=c.schedule)
+    p = pipeline(numbers, machine)
+    once, repeats = isolate(p)
+    q = slopes(once)
+    time_exact = all_exact = jnp.bool_(True)
+    if outcome is None:
+        outcome, time_exact, all_exact = closed(p)
+    reason = _reason(c, machine, legal)
+
+    def known(x):
+        return jnp.where(reason == 0, x, jnp.nan)
+
+    launch_us = machine.parameters.launch_us * 1.0
+    time_us = launch_us + outcome.end_us
+    fill_us = (q.landing + p.load_latency_us) * repeats
+    epilogue_us = p.epilogue_us * jnp.where(p.schedule == PINGPONG, 1.0, p.tiles)
+    bound = jnp.where(p.compute_us >= q.load, LIMITERS.index("compute"), LIMITERS.index("load"))
+    limiter = jnp.where(q.window_gain > 0, LIMITERS.index("latency"), bound)
+    flop = 2.0 * numbers.m * numbers.n * numbers.k * numbers.batch
+    prediction = Prediction(
+        time_us=known(time_us),
+        math_wait_us=known(outcome.math_wait_us),
+        dma_wait_us=known(outcome.dma_wait_us),
+        launch_us=known(launch_us),
+        fill_us=known(fill_us),
+        steady_us=known(outcome.end_us - fill_us - epilogue_us),
+        epilogue_us=known(epilogue_us),
+        waves=p.tiles.astype(int),
+        k_tiles=p.k_tiles.astype(int),
+        smem_bytes=smem_bytes(c, machine.facts, machine.in_bytes, machine.out_bytes),
+        tflops=known(flop / time_us / 1e6),
+        limiter=jnp.where(reason == 0, limiter, -1).astype(jnp.int8),
+        method=jnp.where(reason == 0, METHODS.index("closed"), -1).astype(jnp.int8),
+        reason=reason,
+    )
+    return Row(prediction, time_exact, all_exact)
+
+
+class Inputs(NamedTuple):
+    """What a row's prediction depends on; each leaf an array over the rows or a scalar."""
+
+    configuration: Configuration
+    machine: Machine
+    legal: Any
+
+    @property
+    def axes(self):
+        """vmap's in_axes: 0 for the columns that vary."""
+        return jax.tree.map(lambda x: 0 if jnp.ndim(x) else None, self)
+
+    def take(self, rows) -> "Inputs":
+        """The columns at `rows` (a slice or an index array); scalars stay."""
+        return jax.tree.map(lambda x: x[rows] if np.ndim(x) else x, self)
+
+    def spread(self, rows) -> "Inputs":
+        """The columns at `rows`, scalars repeated, so that every queue has one form."""
+        return jax.tree.map(lambda x: x[rows] if np.ndim(x) else np.full(len(rows), x), self)
+
+
+@partial(jax.jit, static_argnames=("alone", "time_only"))
+def formulas(inputs: Inputs, alone: bool, time_only: bool):
+    """The closed form over a chunk -> (its prediction or times, whether each row is settled).
+
+    `alone` compiles the formulas of `serial` only, `time_only` nothing but the times. A row is
+    settled if what is returned of it is exact, or if it is illegal.
+    """
+
+    def one(i: Inputs):
+        c = i.configuration._replace(schedule=SERIAL) if alone else i.configuration
+        row = predict_row(c, i.machine, i.legal)
+        prediction = row.prediction
+        if time_only:
+            return prediction.time_us, row.time_exact | (prediction.reason > 0)
+        return prediction, row.all_exact | (prediction.reason > 0)
+
+    return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
+
+
+@jax.jit
+def pipelines(inputs: Inputs) -> Pipeline:
+    """The pipelines of full columns, counts and choices as whole numbers."""
+    numbers = jax.tree.map(lambda x: x * 1.0, inputs.configuration)
+    p = jax.vmap(pipeline)(numbers, inputs.machine)
+    whole = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
+    return p._replace(**{name: getattr(p, name).astype(int) for name in whole})
+
+
+@jax.jit
+def describe(inputs: Inputs, outcome: Outcome) -> Prediction:
+    """The predictions of full columns whose outcomes are known."""
+
+    def one(i: Inputs, known: Outcome) -> Prediction:
+        return predict_row(i.configuration, i.machine, i.legal, known).prediction
+
+    return jax.vmap(one)(inputs, outcome)
