@@ -8,6 +8,7 @@ size and solved by jumps (`periodic`); what those leave unfinished is scanned st
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from wsjax.limits import Facts
 from wsjax.programs import KINDS, METHODS, Inputs, Prediction, describe, formulas, pipelines
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
 
-CHUNKS = (256, 8_192, 131_072)
+CHUNKS = (256, 8_192, 65_536)
 QUEUE_ROWS = 4_096
 SCAN_ROWS = 256
 RING_DEPTHS = (4, 8, 16, 32)
@@ -119,8 +120,7 @@ def _formulas(
         store(np.s_[start:stop], found)
         settled[start:stop] = exact
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(run, range(0, rows, size)))
+    list(_threads().map(run, range(0, rows, size)))
     return np.flatnonzero(~settled)
 
 
@@ -144,15 +144,20 @@ def _by_steps(inputs: Inputs, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Pr
             return queue, *_to_numpy((describe(full, outcome), finished), len(queue))
 
     left = []
-    with ThreadPoolExecutor(THREADS) as pool:
-        for queue, prediction, finished in pool.map(lambda q: jump(*q), queues):
-            left += [queue[~finished]]
-            yield queue[finished], Prediction(*(x[finished] for x in prediction)), "periodic"
+    for queue, prediction, finished in _threads().map(lambda q: jump(*q), queues):
+        left += [queue[~finished]]
+        yield queue[finished], Prediction(*(x[finished] for x in prediction)), "periodic"
     for queue in _pieces(np.concatenate([rows[:0], *left]), SCAN_ROWS):
         with jax.enable_x64(True):
             full = inputs.spread(_lengthened(queue, SCAN_ROWS))
             outcome = simulate_queue(pipelines(full))
             yield queue, _to_numpy(describe(full, outcome), len(queue)), "scan"
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """One pool for good: memory that a thread has freed serves its next chunk."""
+    return ThreadPoolExecutor(THREADS)
 
 
 def _pieces(rows: np.ndarray, length: int) -> list[np.ndarray]:

@@ -1,0 +1,181 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wsjax import __version__, predictions
+from wsjax.cli import main
+from wsjax.hardware import hardware_names, load_hardware
+from wsjax.tables import PREDICTION_COLUMNS, read_table
+
+DATA = Path(__file__).parent / "data"
+TOY = "predict -m 512 -n 512 -k 256 --tile 128x128x64 --stages 2 --schedule serial --hardware toy"
+H200 = "predict -m 4096 -n 4096 -k 4096 --tile 128x128x64 --stages 4 --schedule pingpong"
+
+
+def run(capsys, command, code=0):
+    """stdout and stderr of a command line that ends with `code`."""
+    assert main(command.split() if isinstance(command, str) else command) == code
+    return capsys.readouterr()
+
+
+def test_one_configuration(capsys):
+    shown = run(capsys, TOY).out
+    assert "512x512x256 bf16 nt on toy (not calibrated)" in shown
+    for label, value in {
+        "time": "22.000 µs",
+        "launch": "2.000 µs",
+        "fill": "4.000 µs",
+        "steady": "16.000 µs",
+        "epilogue": "0.000 µs",
+        "waves": "4",
+        "limiter": "l",
+    }.items():
+        line = next(line for line in shown.splitlines() if label in line)
+        assert value in line, label
+
+
+def test_json_has_the_prediction_columns_and_no_others(capsys):
+    shown = json.loads(run(capsys, f"{H200} --json").out)
+    assert tuple(shown) == PREDICTION_COLUMNS
+    assert shown["time_us"] > 0
+    assert shown["legal"] is True
+    assert shown["reason"] == ""
+
+
+def test_json_knows_no_infinity(capsys, tmp_path):
+    """A machine that takes no time has an infinite rate, which JSON cannot say."""
+    machine = tmp_path / "free.toml"
+    machine.write_text("sms = 4\nsmem_bytes_per_sm = 102400\nwarp_size = 32\n")
+    command = TOY.replace("--hardware toy", f"--hardware {machine} --json")
+    shown = json.loads(run(capsys, command).out)
+    assert (shown["time_us"], shown["tflops"]) == (0.0, None)
+
+
+def test_options_reach_the_model(capsys):
+    plain = json.loads(run(capsys, f"{TOY} --json").out)
+
+    def changed(option: str) -> dict:
+        return json.loads(run(capsys, f"{TOY} {option} --json").out)
+
+    assert changed("--batch 4")["waves"] == 4 * plain["waves"]
+    assert changed("--dtype-out int8")["smem_bytes"] == plain["smem_bytes"] - 128 * 128
+    same = "--dtype fp16 --layout tn --dma-warps 2 --math-warps 8 --group-m 4 --mma-in-flight 1"
+    assert changed(same)["time_us"] == plain["time_us"]
+
+
+def test_an_illegal_configuration(capsys):
+    shown = run(capsys, TOY.replace("--stages 2", "--stages 9"), 2)
+    assert shown.out == ""
+    assert "deepest legal: 2 stages" in shown.err
+    shown = run(capsys, TOY.replace("--stages 2", "--stages 9 --json"), 2)
+    found = json.loads(shown.out)
+    assert found["legal"] is False
+    assert found["reason"] == "shared_memory"
+    assert found["time_us"] is None
+
+
+@pytest.mark.parametrize(
+    ("command", "messages"),
+    [
+        ("predict", ["-m: missing", "-n: missing", "-k: missing", "--tile: missing"]),
+        (
+            "predict -m -4 -n 0 -k 4 --tile 128x128 --schedule pingpung --dtype f16 --stages 40",
+            [
+                "-m: -4 is not a whole number from 1 to 2147483648",
+                "-n: 0 is not",
+                "--tile: '128x128' is no tile; write it as 128x128x64",
+                "--schedule: unknown word 'pingpung'; did you mean 'pingpong'?",
+                "--dtype: unknown word 'f16'; did you mean 'fp16'?",
+                "--stages: 40 is not a whole number from 1 to 32",
+            ],
+        ),
+        ("predict -m 3.5", ["'3.5' is not a whole number"]),
+        (f"{H200} --hardware h20", ["did you mean 'h200'?"]),
+        (f"{H200} --tils 3", ["--tils", "--tile"]),
+        ("predikt", ["predict"]),
+        ("predict --table a.csv", ["--table and --out go together"]),
+        ("predict --table a.csv --out b.csv -m 4 --json", ["-m, --json: not with --table"]),
+        ("predict --table nowhere.csv --out b.csv", ["nowhere.csv: no such file"]),
+        ("predict --table nowhere.csv --out b.doc", ["b.doc: a table's name ends in"]),
+        ("sweep nowhere.toml", ["nowhere.toml"]),
+        ("hardware show h20", ["did you mean 'h200'?"]),
+    ],
+)
+def test_mistakes(capsys, command, messages):
+    shown = run(capsys, command, 2)
+    assert shown.out == ""
+    for message in messages:
+        assert message in shown.err
+    assert all(line.startswith("wsjax: ") for line in shown.err.splitlines())
+
+
+def test_a_table(capsys, tmp_path):
+    out = tmp_path / "p.parquet"
+    table = str(DATA / "h200_cutlass_ws_excerpt.csv.gz")
+    shown = run(capsys, ["predict", "--table", table, "--out", str(out), "--hardware", "h200"])
+    assert shown.out == shown.err == ""
+    assert read_table(out).num_rows == read_table(table).num_rows
+
+
+def test_a_misspelt_column_is_warned_of(capsys, tmp_path):
+    source, out = tmp_path / "t.csv", tmp_path / "p.csv"
+    source.write_text("m,n,k,block_m,block_n,block_k,stage\n512,512,256,128,128,64,2\n")
+    command = ["predict", "--table", str(source), "--out", str(out), "--hardware", "toy"]
+    shown = run(capsys, command)
+    assert shown.err.startswith("wsjax: warning: column 'stage' has no effect")
+    assert out.exists()
+
+
+def test_hardware(capsys):
+    listed = run(capsys, "hardware list").out
+    assert all(name in listed for name in hardware_names())
+    assert run(capsys, "hardware show h200").out.strip() == load_hardware("h200").text.strip()
+
+
+def test_version_and_help(capsys):
+    assert run(capsys, "--version").out.strip() == __version__
+    shown = run(capsys, "--help").out
+    assert all(verb in shown for verb in ("predict", "sweep", "hardware"))
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OSError(28, "No space left on device", "x.csv"), 1, "x.csv: No space left on device"),
+        (PermissionError(13, "Permission denied", "x.csv"), 1, "x.csv: Permission denied"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_what_stops_a_command_is_said_without_a_traceback(
+    capsys, monkeypatch, error, code, message
+):
+    def stop(*_):
+        raise error
+
+    monkeypatch.setattr(predictions, "predict_table", stop)
+    shown = run(capsys, "predict --table a.csv --out b.csv", code)
+    assert shown.err == f"wsjax: {message}\n"
+
+
+def test_a_reader_that_leaves_is_no_error():
+    command = f"{sys.executable} -m wsjax.cli hardware show h200 | true; echo ${{PIPESTATUS[0]}}"
+    shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert shown.stderr == ""
+    assert shown.stdout.strip() in ("0", "141")
+
+
+def test_no_colour_where_it_is_not_wanted():
+    environment = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "xterm"}
+    shown = subprocess.run(
+        [sys.executable, "-m", "wsjax.cli", *TOY.split()],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert "\x1b[3" not in shown.stdout
+    assert "22.000 µs" in shown.stdout

@@ -1,0 +1,139 @@
+"""Who imports whom, and what is not imported until it is needed."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import wsjax
+
+PACKAGE = Path(wsjax.__file__).parent
+LAYERS = (
+    "errors",
+    "space",
+    "where",
+    "limits",
+    "parameters",
+    "hardware",
+    "axes",
+    "overrides",
+    "spec",
+    "events",
+    "closed",
+    "periodic",
+    "raster",
+    "durations",
+    "programs",
+    "batch",
+    "files",
+    "tables",
+    "frame",
+    "importers",
+    "measured",
+    "metrics",
+    "fit",
+    "rounds",
+    "predictions",
+    "best",
+    "dataset",
+    "blocks",
+    "sweeps",
+    "console",
+    "sweep_console",
+    "cli",
+)
+"""Each module imports only those above it; a package counts as one."""
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return parts[0]
+
+
+FILES = [
+    path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.stem[0] != "_"
+]
+
+
+def _imports(path: Path) -> set[str]:
+    """The modules of wsjax that a file imports, in functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names] + [str(node.module)]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("wsjax.")}
+    return found & set(LAYERS)
+
+
+def test_every_module_has_its_place():
+    assert {_module(path) for path in FILES} <= set(LAYERS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_imports_point_upwards(path):
+    module = _module(path)
+    assert _imports(path) - {module} <= set(LAYERS[: LAYERS.index(module)])
+
+
+def test_only_tables_imports_pyarrow():
+    users = {
+        path.name
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and "pyarrow" in [getattr(node, "module", None), *(alias.name for alias in node.names)]
+        and not _typing_only(path, node)
+    }
+    assert users == {"tables.py"}
+
+
+def _typing_only(path: Path, node: ast.stmt) -> bool:
+    """Whether an import stands under `if TYPE_CHECKING:`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    blocks = [
+        n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"
+    ]
+    return any(child.lineno <= node.lineno <= (child.end_lineno or 0) for child in blocks)
+
+
+HEAVY = {"jax", "pandas", "pyarrow", "numpy", "z3", "cattrs"}
+QUICK = {
+    "import": "import wsjax",
+    "help": "from wsjax.cli import main; main(['--help'])",
+    "verb help": "from wsjax.cli import main; main(['predict', '--help'])",
+    "version": "from wsjax.cli import main; main(['--version'])",
+    "mistyped": "from wsjax.cli import main; main(['predikt'])",
+}
+
+
+@pytest.mark.parametrize("code", QUICK.values(), ids=QUICK)
+def test_heavy_modules_stay_out(code):
+    report = (
+        "import atexit, json, sys, time; atexit.register(lambda: "
+        "print(json.dumps([time.process_time(), sorted(sys.modules)])));"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", f"{report} {code}"], capture_output=True, text=True, check=True
+    )
+    seconds, modules = json.loads(run.stdout.splitlines()[-1])
+    assert not HEAVY & set(modules)
+    assert seconds < 0.5
+
+
+def test_public_names_come_when_asked_for():
+    import wsjax.cli
+    import wsjax.predictions
+    import wsjax.sweeps  # a module must not take a public function's place
+
+    for name in wsjax.__all__:
+        assert callable(getattr(wsjax, name))
+        assert name in dir(wsjax)
+    with pytest.raises(AttributeError, match="predikt"):
+        wsjax.predikt  # noqa: B018

@@ -1,0 +1,159 @@
+"""`wsjax.predict`, on frames and on excerpts of the tables measured on an H200.
+
+tests/data/h200_*_excerpt.csv.gz: a few hundred rows each, picked at random, as they stand in the
+project's measured tables of CUTLASS 4.2 sm90 kernels and of a GEMM in Triton's Gluon 3.6.0
+(NVIDIA H200, 2026-11-29).
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import wsjax
+from wsjax.errors import InputError
+from wsjax.importers import convert
+from wsjax.predictions import predict_table
+from wsjax.tables import PREDICTION_COLUMNS, read_metadata, read_table
+
+DATA = Path(__file__).parent / "data"
+CUTLASS = DATA / "h200_cutlass_ws_excerpt.csv.gz"
+GLUON = DATA / "h200_gemm_ws_excerpt.csv.gz"
+TOY = {"m": 512, "n": 512, "k": 256, "block_m": 128, "block_n": 128, "block_k": 64, "stages": 2}
+
+
+def toy(**columns) -> pd.DataFrame:
+    return pd.DataFrame({**TOY, "schedule": "serial", **columns}, index=pd.Index([7], name="row"))
+
+
+def columns(frame: pd.DataFrame) -> dict[str, pd.Series]:
+    return {str(name): values for name, values in frame.items()}
+
+
+def test_the_hand_worked_value():
+    """Load 1 us, compute 1 us, 4 k-tiles, 4 waves, 2 stages, launch 2: 22 us, 4 of them waiting."""
+    row = wsjax.predict(toy(), "toy").iloc[0]
+    assert row["time_us"] == pytest.approx(22.0, rel=1e-12)
+    assert row["math_wait_us"] == pytest.approx(4.0, rel=1e-12)
+    assert (row["dma_wait_us"], row["launch_us"]) == (0.0, 2.0)
+    assert (row["waves"], row["k_tiles"], row["legal"], row["reason"]) == (4, 4, True, "")
+    assert row["tflops"] == pytest.approx(2 * 512 * 512 * 256 / 22e6)
+    assert row["extrapolated"]
+
+
+def test_input_columns_stay_and_ours_follow():
+    frame = toy(note="kept", smem_bytes=5, waves=1.5)
+    found = wsjax.predict(frame, "toy")
+    taken = {"smem_bytes", "waves"}
+    ours = [f"{name}_predicted" if name in taken else name for name in PREDICTION_COLUMNS]
+    assert found.columns.tolist() == [*frame.columns, *ours]
+    pd.testing.assert_frame_equal(found.loc[:, list(frame.columns)], frame)
+    assert found.index.equals(frame.index)
+
+
+def test_arrow_in_arrow_out():
+    frame = pd.concat([toy(), toy(stages=32)])
+    table = wsjax.predict(pa.Table.from_pandas(frame), "toy")
+    assert isinstance(table, pa.Table)
+    assert table.column_names == [*frame.columns, "row", *PREDICTION_COLUMNS]
+    assert table["time_us"].to_pylist() == [pytest.approx(22.0), None]
+    assert table["limiter"].null_count == 1
+    assert table["reason"].to_pylist() == ["", "shared_memory"]
+    from_pandas = wsjax.predict(frame, "toy")
+    ours = list(PREDICTION_COLUMNS)
+    pd.testing.assert_frame_equal(table.to_pandas().loc[:, ours], from_pandas.loc[:, ours])
+
+
+def test_illegal_rows_get_a_reason_and_no_time():
+    frame = pd.concat(
+        [toy(stages=32), toy(block_k=65), toy(cluster_m=2), toy(split_k=2), toy(dtype_in="int8")]
+    ).fillna({"cluster_m": 1, "split_k": 1, "dtype_in": "bf16"})
+    found = wsjax.predict(frame, "toy")
+    assert found["reason"].tolist() == ["shared_memory", "block_multiple", *["not_modelled"] * 3]
+    assert found["time_us"].isna().tolist() == [True] * 5
+    assert found["legal"].tolist() == [False] * 5
+
+
+def test_largest_sizes():
+    found = wsjax.predict(toy(m=2**31, n=2**31, k=2**31), "toy").iloc[0]
+    assert found["waves"] == 2**24 * 2**24 // 4
+    assert 0 < found["time_us"] < np.inf
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow"])
+def test_no_rows(kind):
+    frame = toy().iloc[:0]
+    found = wsjax.predict(frame if kind == "pandas" else pa.Table.from_pandas(frame), "toy")
+    assert len(found) == 0
+    assert set(PREDICTION_COLUMNS) <= set(found.columns if kind == "pandas" else found.column_names)
+
+
+def test_what_is_no_frame():
+    with pytest.raises(InputError, match="not dict"):
+        wsjax.predict({"m": 1}, "toy")  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def test_columns_that_are_there_twice():
+    frame = pd.concat([toy(), toy()[["m"]]], axis=1)
+    with pytest.raises(InputError, match="column 'm' is there 2 times"):
+        wsjax.predict(frame, "toy")
+
+
+@pytest.mark.parametrize("path", [CUTLASS, GLUON], ids=["cutlass", "gluon"])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_measured_tables_as_they_are(tmp_path, path, suffix):
+    out = tmp_path / f"p{suffix}"
+    predict_table(path, out, "h200")
+    before, after = read_table(path), read_table(out)
+    assert after.column_names[: before.num_columns] == before.column_names
+    assert after.select(before.column_names).to_pydict() == before.to_pydict()
+    assert "smem_bytes_predicted" in after.column_names
+    ok = np.array(after["status"].to_pylist()) == "ok"
+    times = after["time_us"].to_pandas().to_numpy()
+    assert np.isfinite(times[ok]).all()
+    assert (times[ok] > 0).all()
+    lost = after["m"].to_pandas().isna().to_numpy()
+    assert set(after["reason"].to_pandas()[lost]) <= {"incomplete"}
+    assert np.isnan(times[lost]).all()
+    assert list(tmp_path.iterdir()) == [out]
+    if suffix == ".parquet":
+        assert read_metadata(out).keys() == {"schema_version", "version", "hardware"}
+
+
+def test_how_measured_tables_are_read():
+    cutlass = convert(columns(read_table(CUTLASS).to_pandas()))
+    assert cutlass is not None
+    assert set(cutlass["schedule"]) == {"serial", "pingpong", "cooperative"}
+    assert set(cutlass["layout"]) == {"nt"}
+    assert set(cutlass["math_warps"][cutlass["schedule"] == "serial"]) == {4}
+    assert set(cutlass["math_warps"][cutlass["schedule"] != "serial"]) == {8}
+    assert set(cutlass["mma_in_flight"]) == set(cutlass["dma_warps"]) == {1}
+    source = read_table(GLUON).to_pandas()
+    gluon = convert(columns(source))
+    assert gluon is not None
+    pingpong = source["math_org"] == "pingpong_2x4"
+    assert pingpong.any()
+    assert set(gluon["schedule"][pingpong]) == {"pingpong"}
+    assert set(gluon["schedule"][~pingpong]) == {"persistent"}
+    assert convert(columns(toy(kernel="x", status="ok", layout="nt"))) is None
+
+
+def test_a_measured_cluster_is_not_modelled():
+    """CUTLASS rows with a cluster ran, but no time is promised for what the model leaves out."""
+    table = read_table(CUTLASS)
+    position = table.column_names.index("cluster_m")
+    table = table.set_column(position, "cluster_m", pa.array([2] * table.num_rows))
+    found = wsjax.predict(table, "h200")
+    assert set(found["reason"].to_pylist()) == {"not_modelled"}
+
+
+def test_mistakes_of_a_file_name_it(tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "p.csv"
+    path.write_text("m,n,k,block_m,block_n\n1,2,-3,64,x\n")
+    with pytest.raises(InputError) as error:
+        predict_table(path, out, "toy")
+    assert len(error.value.problems) == 3
+    assert all(problem.startswith(f"{path}: column") for problem in error.value.problems)
+    assert not out.exists()

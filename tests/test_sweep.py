@@ -1,0 +1,364 @@
+"""Sweeps: what a directory holds, that it can be resumed and repeated, and what is refused."""
+
+import json
+import signal
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+import wsjax
+from wsjax import dataset, sweeps, tables
+from wsjax.best import Best
+from wsjax.cli import main
+from wsjax.errors import InputError, WsjaxError
+from wsjax.hardware import load_hardware
+from wsjax.space import COLUMNS
+from wsjax.tables import PREDICTION_COLUMNS
+
+SPEC = """
+name = "small"
+hardware = ["toy", "mine.toml"]
+[problems]
+file = "shapes.csv"
+[columns]
+block_m = [64, 128]
+block_n = [64, 128]
+block_k = 64
+stages = { from = 1, to = 3, step = 1 }
+schedule = ["serial", "persistent", "pingpong", "cooperative"]
+[hardware_parameters]
+load_latency_us = [0.0, 0.5]
+sms = { scale = [1, 2] }
+[filter]
+where = "block_m * block_n <= 8192 or problem == 'wide'"
+"""
+SHAPES = "name,m,n,k\nwide,256,4096,512\ntall,4096,256,512\nodd,100,200,300\n"
+CANDIDATES = 2 * 3 * 2 * 2 * 3 * 4 * 2 * 2
+
+
+@pytest.fixture
+def spec(tmp_path, monkeypatch) -> Path:
+    """A sweep with a problem file, a machine of its own, swept hardware, a filter; 5 shards."""
+    monkeypatch.setattr(sweeps, "SHARD_ROWS", 256)
+    monkeypatch.setattr(sweeps, "BLOCK_ROWS", 100)
+    folder = tmp_path / "spec"
+    folder.mkdir()
+    mine = load_hardware("toy").text.replace('"toy"', '"mine"').replace("1.0", "1.5")
+    (folder / "mine.toml").write_text(mine)
+    (folder / "shapes.csv").write_text(SHAPES)
+    (folder / "small.toml").write_text(SPEC)
+    return folder / "small.toml"
+
+
+def shards(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
+
+
+def test_rows_are_those_that_predict_finds(spec, tmp_path):
+    summary = wsjax.sweep(spec, tmp_path / "out")
+    found = pd.read_parquet(tmp_path / "out")
+    assert summary.candidates == CANDIDATES
+    assert summary.rows == len(found)
+    assert summary.rows + summary.filtered + sum(summary.illegal.values()) == CANDIDATES
+    assert summary.illegal.keys() == {"shared_memory"}
+    swept = ["sms", "load_latency_us"]
+    assert list(found.columns[: len(COLUMNS)]) == list(COLUMNS)
+    assert list(found.columns[len(COLUMNS) :]) == [
+        "problem",
+        "hardware",
+        *sorted(swept),
+        *PREDICTION_COLUMNS,
+    ]
+    assert np.all(found["legal"] & found["extrapolated"] & (found["time_us"] > 0))
+    area = found["block_m"] * found["block_n"]
+    assert np.all((area <= 8192) | (found["problem"] == "wide"))
+    assert set(found["sms"]) == {4, 8}
+    toy = load_hardware("toy")
+    rows = found[(found["hardware"] == "toy") & (found["load_latency_us"] == 0.5)]
+    for sms in (4, 8):
+        group = rows[rows["sms"] == sms]
+        parameters = toy.parameters._replace(load_latency_us=0.5)
+        machine = wsjax.Hardware("x", toy.facts._replace(sms=sms), parameters)
+        again = wsjax.predict(group[list(COLUMNS)], machine)
+        np.testing.assert_array_equal(again["time_us"], group["time_us"])
+        np.testing.assert_array_equal(again["waves"], group["waves"])
+
+
+def test_every_reader_opens_it(spec, tmp_path):
+    out = tmp_path / "out"
+    rows = wsjax.sweep(spec, out).rows
+    query = f"SELECT count(*), min(time_us), any_value(schedule) FROM '{out}/*.parquet'"
+    counted = duckdb.connect().execute(query).fetchall()[0]
+    frames = [pd.read_parquet(out), pq.read_table(out).to_pandas()]
+    frames.append(pl.read_parquet(out / "*.parquet").to_pandas())
+    for frame in frames:
+        assert (len(frame), frame["time_us"].min()) == (rows, counted[1])
+    assert counted[0] == rows
+    assert isinstance(counted[2], str)
+
+
+def test_files_are_the_same_each_time_and_when_resumed(spec, tmp_path):
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    first = wsjax.sweep(spec, whole)
+    assert first.shards == 6
+    assert first.resumed == 0
+
+    def stop_after(done, candidates):
+        if done > 700:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wsjax.sweep(spec, resumed, progress=stop_after)
+    kept = shards(resumed)
+    assert 0 < len(kept) - 1 < first.shards
+    assert len(pd.read_parquet(resumed)) > 0
+    second = wsjax.sweep(spec, resumed)
+    assert second.resumed == len(kept) - 1
+    assert second._replace(directory=whole, resumed=0) == first
+    assert shards(resumed) == shards(whole)
+    assert wsjax.sweep(spec, whole).resumed == first.shards
+
+
+def test_a_table_alone_repeats_the_sweep(spec, tmp_path):
+    wsjax.sweep(spec, tmp_path / "out")
+    part = (tmp_path / "out" / "part-00003.parquet").rename(tmp_path / "alone.parquet")
+    for path in spec.parent.iterdir():
+        path.unlink()
+    wsjax.sweep(part, tmp_path / "again")
+    part.rename(tmp_path / "out" / "part-00003.parquet")
+    assert shards(tmp_path / "again") == shards(tmp_path / "out")
+    assert wsjax.sweep(tmp_path / "again", tmp_path / "again").resumed == 6
+
+
+def test_progress_and_best(spec, tmp_path):
+    calls = []
+    summary = wsjax.sweep(spec, tmp_path / "out", progress=lambda *call: calls.append(call))
+    assert calls == sorted(calls)
+    assert calls[-1] == (CANDIDATES, CANDIDATES)
+    found = pd.read_parquet(tmp_path / "out")
+    assert summary.fastest is not None
+    assert summary.fastest["tflops"] == found["tflops"].max()
+    assert len(summary.best) == 8
+    for row in summary.best:
+        same = found
+        for key in ("problem", "hardware", "sms", "load_latency_us"):
+            same = same[same[key] == row[key]]
+        assert row["time_us"] == same["time_us"].min()
+        assert row.keys() == set(found.columns)
+
+
+def test_one_problem_shows_its_few_best(tmp_path):
+    path = tmp_path / "one.toml"
+    path.write_text(
+        'hardware = "toy"\n[columns]\nm = 512\nn = 512\nk = 256\nblock_m = [64, 128]\n'
+        'block_n = [64, 128]\nblock_k = 64\nschedule = ["serial", "persistent"]\n'
+    )
+    summary = wsjax.sweep(path, tmp_path / "out")
+    found = pd.read_parquet(tmp_path / "out").sort_values("time_us", kind="stable")
+    best = pd.DataFrame(summary.best)
+    for name in ("time_us", "block_m", "block_n", "schedule"):
+        assert best[name].tolist() == found[name].tolist()[:5]
+
+
+@pytest.mark.parametrize("each", [1, 3])
+def test_best_is_the_same_whatever_the_pieces(each):
+    random = np.random.default_rng(0)
+    columns = {
+        "problem": random.integers(0, 12, 500),
+        "time_us": random.integers(1, 20, 500).astype(float),
+        "tflops": random.integers(1, 20, 500).astype(float),
+    }
+
+    def run(size):
+        best = Best(("problem",), each)
+        for start in range(0, 500, size):
+            piece = {name: values[start : start + size] for name, values in columns.items()}
+            best.update(
+                piece,
+                lambda i, start=start: (
+                    {name: v[start + i] for name, v in columns.items()} | {"row": start + i}
+                ),
+            )
+        return best
+
+    whole = run(500)
+    assert list(whole.first) == [(p,) for p in dict.fromkeys(columns["problem"].tolist())][:8]
+    for (problem,), rows in whole.first.items():
+        order = np.lexsort((np.arange(500), columns["time_us"], columns["problem"] != problem))
+        assert [row["row"] for row in rows] == order[:each].tolist()
+    assert whole.fastest is not None
+    assert whole.fastest["row"] == columns["tflops"].argmax()
+    for size in (1, 7, 250):
+        assert run(size).first == whole.first
+        assert run(size).fastest == whole.fastest
+
+
+def test_a_sweep_over_launch_time_has_one_such_column(tmp_path):
+    path = tmp_path / "launch.toml"
+    path.write_text(
+        'hardware = "toy"\n[columns]\nm = 512\nn = 512\nk = 256\nblock_m = 128\nblock_n = 128\n'
+        "block_k = 64\n[hardware_parameters]\nlaunch_us = [1.0, 3.0]\n"
+    )
+    wsjax.sweep(path, tmp_path / "out")
+    found = pd.read_parquet(tmp_path / "out")
+    assert found["launch_us"].tolist() == [1.0, 3.0]
+    assert found["time_us"].diff().iloc[1] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("where", ["m > 4096", "stages == 3 and block_m * block_n == 16384"])
+def test_no_rows_are_left(spec, tmp_path, where):
+    """All are filtered away, or all that are left are illegal: the table is there, and empty."""
+    spec.write_text(SPEC[: SPEC.index("[filter]")] + f'[filter]\nwhere = "{where}"\n')
+    summary = wsjax.sweep(spec, tmp_path / "out")
+    assert summary.rows == 0
+    assert summary.best == []
+    found = pd.read_parquet(tmp_path / "out")
+    assert len(found) == 0
+    assert "time_us" in found.columns
+
+
+def test_other_directories_are_refused(spec, tmp_path):
+    with pytest.raises(InputError, match="is a file; give a directory"):
+        wsjax.sweep(spec, spec)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.doc").write_text("years of work")
+    with pytest.raises(InputError, match=r"holds files that no sweep wrote: thesis\.doc"):
+        wsjax.sweep(spec, out)
+    assert (out / "thesis.doc").read_text() == "years of work"
+    (out / "thesis.doc").rename(out / "part-00000.parquet")
+    with pytest.raises(InputError, match=r"no sweep wrote: part-00000\.parquet"):
+        wsjax.sweep(spec, out)
+    (out / "part-00000.parquet").unlink()
+    wsjax.sweep(spec, out)
+    (out / "notes.txt").write_text("")
+    with pytest.raises(InputError, match=r"notes\.txt"):
+        wsjax.sweep(spec, out)
+    (out / "notes.txt").unlink()
+    before = shards(out)
+    spec.write_text(SPEC.replace("512", "513").replace("[64, 128]", "[64]"))
+    with pytest.raises(InputError, match=r"holds another sweep \(the sweep file has changed\)"):
+        wsjax.sweep(spec, out)
+    spec.write_text(SPEC)
+    machine = spec.parent / "mine.toml"
+    machine.write_text(machine.read_text() + "\n")
+    with pytest.raises(InputError, match="a hardware file has changed"):
+        wsjax.sweep(spec, out)
+    assert shards(out) == before
+    (out / dataset.MANIFEST).write_text("{}")
+    with pytest.raises(InputError, match="is no manifest of a sweep"):
+        wsjax.sweep(spec, out)
+
+
+def test_two_sweeps_at_once_are_refused(tmp_path):
+    with (
+        dataset.open_dataset(tmp_path / "d", {"a": "b"}),
+        pytest.raises(WsjaxError, match="another sweep is writing here"),
+        dataset.open_dataset(tmp_path / "d", {"a": "b"}),
+    ):
+        pass
+
+
+def test_a_lost_file_is_written_again(spec, tmp_path):
+    wsjax.sweep(spec, tmp_path / "out")
+    before = shards(tmp_path / "out")
+    (tmp_path / "out" / "part-00001.parquet").unlink()
+    assert wsjax.sweep(spec, tmp_path / "out").resumed == 5
+    assert shards(tmp_path / "out") == before
+
+
+def test_a_table_that_no_sweep_wrote(tmp_path):
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="no sweep wrote this table"):
+        wsjax.sweep(tmp_path / "t.parquet", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_command_line(spec, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", str(spec)]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert f"of {CANDIDATES:,} candidates in results/small" in shown.out
+    assert "illegal: shared_memory" in shown.out
+    assert "wide 256x4096x512" in shown.out
+    assert main(["sweep", str(spec), "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["sweep", str(spec), "--out", str(spec.parent)]) == 2
+    assert "holds files that no sweep wrote" in capsys.readouterr().err
+
+
+KILLED = """
+import os, signal, sys
+from wsjax import sweeps
+sweeps.SHARD_ROWS, sweeps.BLOCK_ROWS = 256, 100
+def stop(done, candidates):
+    if done > 700:
+        os.kill(os.getpid(), int(sys.argv[3]))
+if sys.argv[3] == "9":
+    sweeps.sweep(sys.argv[1], sys.argv[2], progress=stop)
+else:
+    from wsjax import cli, sweep_console
+    from contextlib import nullcontext
+    sweep_console._progress = lambda *_, **__: nullcontext(stop)
+    sys.exit(cli.main(["sweep", sys.argv[1], "--out", sys.argv[2]]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_process_that_is_stopped_can_be_resumed(spec, tmp_path, number):
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    command = [sys.executable, "-c", KILLED, str(spec), str(out), str(int(number))]
+    stopped = subprocess.run(command, capture_output=True, text=True, check=False)
+    if number == signal.SIGKILL:
+        assert stopped.returncode == -9
+    else:
+        assert stopped.returncode == 130
+        assert "repeat the command to go on" in stopped.stderr
+        assert "Traceback" not in stopped.stderr
+    assert len(pd.read_parquet(out)) > 0
+    assert 0 < wsjax.sweep(spec, out).resumed < 6
+    wsjax.sweep(spec, whole)
+    left = {name for name in shards(out) if not name.startswith(".")}
+    assert {name: shards(out)[name] for name in left} == shards(whole)
+
+
+def test_memory_does_not_grow_with_rows(tmp_path, monkeypatch):
+    """Python's and NumPy's peak, at 20 times the rows, in blocks of one size."""
+    monkeypatch.setattr(sweeps, "SHARD_ROWS", 2**13)
+    monkeypatch.setattr(sweeps, "BLOCK_ROWS", 2**11)
+    peaks = []
+    for sizes in (1, 1, 20):
+        path = tmp_path / f"{len(peaks)}.toml"
+        path.write_text(
+            f'hardware = "toy"\n[columns]\nm = {{ from = 1, to = {sizes * 1000}, step = 1 }}\n'
+            "n = [128, 256, 384]\nk = 64\nblock_m = 128\nblock_n = 128\nblock_k = 64\n"
+            'stages = [1, 2]\nschedule = ["serial", "persistent"]\n'
+        )
+        tracemalloc.start()
+        rows = wsjax.sweep(path, tmp_path / str(len(peaks))).rows
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert rows == sizes * 12_000
+    assert peaks[2] < 1.2 * peaks[1]
+
+
+def test_manifest_says_what_is_done(spec, tmp_path):
+    summary = wsjax.sweep(spec, tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / dataset.MANIFEST).read_text())
+    assert len(manifest["shards"]) == summary.shards
+    ranges = [(s["hardware"], s["start"], s["stop"]) for s in manifest["shards"].values()]
+    half = CANDIDATES // 2
+    bounds = [*range(0, half, 256), half]
+    expected = [(bounds[i], bounds[i + 1]) for i in range(len(bounds) - 1)]
+    assert ranges == [(name, *pair) for name in ("toy", "mine") for pair in expected]
+    texts = tables.read_metadata(tmp_path / "out" / "part-00000.parquet")
+    assert {f"wsjax.{key}": text for key, text in texts.items()} == manifest["texts"]

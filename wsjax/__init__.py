@@ -1,0 +1,41 @@
+"""wsjax: how long warp-specialised GEMM kernels take, for millions of configurations a second."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wsjax.errors import InputError, WsjaxError
+    from wsjax.hardware import Hardware, format_hardware, hardware_names, load_hardware
+    from wsjax.predictions import predict
+    from wsjax.sweeps import sweep
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Hardware",
+    "InputError",
+    "WsjaxError",
+    "format_hardware",
+    "hardware_names",
+    "load_hardware",
+    "predict",
+    "sweep",
+]
+
+_MODULES = {
+    "InputError": "errors",
+    "WsjaxError": "errors",
+    "predict": "predictions",
+    "sweep": "sweeps",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: jax, pandas and pyarrow take seconds."""
+    if name not in __all__:
+        raise AttributeError(f"module 'wsjax' has no attribute '{name}'")
+    return getattr(import_module(f"wsjax.{_MODULES.get(name, 'hardware')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

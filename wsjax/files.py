@@ -1,0 +1,62 @@
+"""Files of tables: their names, and writing them whole or not at all.
+
+A file is written under a temporary name beside its place and renamed when it is finished.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import BinaryIO
+
+from wsjax.errors import InputError
+
+SUFFIXES = (".parquet", ".csv", ".csv.gz")
+
+
+def suffix(path: str | Path) -> str:
+    """The one of `SUFFIXES` that `path` ends in; InputError if none."""
+    for known in SUFFIXES:
+        if str(path).lower().endswith(known):
+            return known
+    raise InputError(f"{path}: a table's name ends in {', '.join(SUFFIXES)}; choose one of them")
+
+
+def check_destination(path: str | Path) -> None:
+    """Raise InputError if no table can be written to `path`, before any work is done for it."""
+    path = Path(path)
+    suffix(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory; give a file's name")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no directory {path.parent}; make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path}: directory {path.parent} is not writable; choose another")
+
+
+def existing(path: str | Path) -> Path:
+    """`path`, if there is something; InputError with the most similar neighbour if not."""
+    path = Path(path)
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, siblings, n=1)
+        hint = f"; did you mean '{path.parent / close[0]}'?" if close else ""
+        raise InputError(f"{path}: no such file{hint}")
+    return path
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """A binary file that takes the place of `path` when the block ends well, and else vanishes."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        temporary.replace(path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            error.filename = str(path)
+        raise

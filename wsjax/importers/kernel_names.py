@@ -1,0 +1,116 @@
+"""What a kernel's name says of its configuration: CUTLASS's own names and C++ template names.
+
+Names of other libraries hold numbers too, but not ones whose meaning is documented.
+"""
+
+import re
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from wsjax.importers.values import BLAS_LAYOUTS, dtype_word
+from wsjax.limits import Facts, deepest_stages
+from wsjax.space import DTYPE_BYTES, DTYPES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CUTLASS_3 = re.compile(
+    r"cutlass3x_sm(?P<sm>\d+)_(?P<op>[a-z]+)_(?P<instruction>[a-z0-9]*gemm)(?P<types>_\w*?)?"
+    r"_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_(?P<cluster_m>\d+)x(?P<cluster_n>\d+)x\d+"
+    r"_(?P<stages>\d+)_(?P<layout>[nt]{2})[nt]?(?P<rest>_\w*)?"
+)
+_CUTLASS_2 = re.compile(
+    r"cutlass_\w*?_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)_(?P<layout>nn|nt|tn|tt)(?:_|\b)"
+)
+_NUMBER = r"(?:cute::)?(?:C<\s*(?:\(int\))?(\d+)\s*>|_(\d+))"
+_TRIPLE = rf"(?:cute::)?(?:tuple|Shape)<\s*{_NUMBER}\s*,\s*{_NUMBER}\s*,\s*{_NUMBER}\s*>"
+_TEMPLATE = re.compile(
+    r"MainloopSm90TmaGmma\w*<\s*(?:\(int\))?(\d+)\s*,\s*"
+    rf"{_TRIPLE}\s*,\s*(?:[\w:]*::)?(KernelTma\w+)\s*>\s*,\s*{_TRIPLE}"
+)
+WARPGROUP = 4
+"""Warps of a consumer group."""
+
+
+@lru_cache(maxsize=100_000)
+def parse(name: str) -> dict[str, int | str]:
+    """The configuration columns that a kernel's name tells; {} for a name that tells none.
+
+    CUTLASS 3 (`cutlass3x_sm90_…_128x128x64_2x1x1_0_tnn_align8_warpspecialized_pingpong_epi_tma`):
+    tile, cluster, stages (0 is automatic: the deepest that fits), layout, schedule. CUTLASS 2
+    (`cutlass_…_256x128_32x3_tn_align8`): tile, stages, layout; one CTA a tile, no DMA warp apart.
+    """
+    if match := _CUTLASS_3.search(name):
+        return _cutlass_3(match)
+    if match := _CUTLASS_2.search(name):
+        sizes = {f"block_{axis}": int(match[axis]) for axis in "mnk"}
+        layout = BLAS_LAYOUTS[match["layout"]]
+        return {**sizes, "stages": int(match["stages"]), "layout": layout, "schedule": "serial"}
+    if match := _TEMPLATE.search(name):
+        numbers = [int(group) for group in match.groups() if group and group.isdecimal()]
+        found = dict(
+            zip(
+                ("stages", "cluster_m", "cluster_n", "", "block_m", "block_n", "block_k"),
+                numbers,
+                strict=False,
+            )
+        )
+        found.pop("")
+        return {**found, **_sm90(match[8].removeprefix("KernelTma").lower())}
+    return {}
+
+
+def _cutlass_3(match: re.Match[str]) -> dict[str, int | str]:
+    rest = match["rest"] or ""
+    types = [str(dtype_word(word)) for word in (match["types"] or "").strip("_").split("_")]
+    tf32 = "tf32gemm" in match["instruction"]
+    found: dict[str, int | str] = {f"block_{axis}": int(match[axis]) for axis in "mnk"}
+    found |= {name: int(match[name]) for name in ("cluster_m", "cluster_n")}
+    found |= {"layout": BLAS_LAYOUTS[match["layout"]]}
+    if "2sm" in rest.split("_"):  # two CTAs share the tile that the name gives
+        found["block_m"] = int(match["m"]) // 2
+    found |= _sm90(rest) if match["sm"] == "90" else {"schedule": "persistent"}
+    stages = int(match["stages"])
+    if not stages and match["sm"] == "90" and types[0] in DTYPES:
+        out = types[-1] if types[-1] in DTYPES else types[0]
+        sizes = [DTYPE_BYTES[DTYPES.index(word)] for word in (types[0], out)]
+        blocks = [found[f"block_{axis}"] for axis in "mnk"]
+        stages = int(deepest_stages(*blocks, *sizes, facts=_hopper()))
+    if tf32:
+        found["dtype_in"] = "tf32"
+    return {**found, **({"stages": stages} if stages else {})}
+
+
+def _sm90(words: str) -> dict[str, int | str]:
+    """Hopper's kernels: the DMA warp is apart, and one MMA step stays in flight."""
+    if "pingpong" in words:
+        return {"schedule": "pingpong", "math_warps": 2 * WARPGROUP, "mma_in_flight": 1}
+    if "cooperative" in words:
+        return {"schedule": "cooperative", "math_warps": 2 * WARPGROUP, "mma_in_flight": 1}
+    return {"schedule": "serial", "math_warps": WARPGROUP, "mma_in_flight": 1}
+
+
+@cache
+def _hopper() -> Facts:
+    from wsjax.hardware import load_hardware
+
+    return load_hardware("h200").facts
+
+
+def columns(names: "pd.Series") -> dict[str, "pd.Series"]:
+    """The configuration columns that a column of names tells, blank where a name does not."""
+    import pandas as pd
+
+    codes, found = pd.factorize(names)
+    told = [parse(str(name)) for name in found]
+    keys = dict.fromkeys(key for one in told for key in one)
+    return {
+        key: pd.Series(
+            pd.array([*(one.get(key) for one in told), None], dtype=_kind(told, key)),
+        ).iloc[codes].set_axis(names.index)
+        for key in keys
+    }  # fmt: skip
+
+
+def _kind(told: list[dict[str, int | str]], key: str) -> str:
+    return "object" if any(isinstance(one.get(key), str) for one in told) else "Int64"

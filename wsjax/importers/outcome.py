@@ -1,0 +1,169 @@
+"""From a reader's columns to one table: every row with its outcome, and the counts of them.
+
+`status` says what became of a row's measurement: `ok`, or why it is none (the file's own word, or
+one of `REASONS`). `excluded` says why a fit leaves the row out, "" where it does not: the status,
+or that the row repeats another.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsjax.importers import columns as cols
+from wsjax.importers import values
+from wsjax.importers.csv_rows import MALFORMED
+from wsjax.importers.mapping import OTHERS, TIMES
+from wsjax.space import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REASONS = {
+    "failed": "did not run",
+    "incorrect": "ran, with a wrong result",
+    "malformed": "its line has too few or too many fields",
+    "not_gemm": "another operation",
+    "no_time": "no time stands there",
+    "infinite": "an infinite time",
+    "zero": "a time of zero or less",
+    "no_problem": "m, n or k is missing or zero",
+    "unsupported": "a type, layout or schedule without a word of ours",
+    "out_of_range": "a configuration value beyond its column's range",
+    "no_tile": "no block_m, block_n, block_k (a library's kernel)",
+    "no_stages": "its number of stages is not told, but other rows' are",
+    "fake_repeat": "the same configuration and, bit for bit, the same time",
+    "duplicate": "the same configuration again, with another time",
+}
+OK_WORDS = {"ok", "", "success", "passed", "pass", "valid", "true", "1", "correct"}
+ASSUMED = ("dtype_in", "layout")
+"""Columns whose default is worth a note."""
+CHANGING = {
+    "group", "run", "sm_mhz", "power_w", "throttle_bits", "flops", "bytes", "id", "line", "date",
+    "timestamp", "excluded", "strategy_time", "tiles", "waves", "note", "alike",
+}  # fmt: skip
+"""Columns that may differ between measurements of one configuration; real numbers may too."""
+NOT_KEPT = (MALFORMED, "excluded")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an import did: `read` = `kept` (for a fit) + all of `excluded`, by reason."""
+
+    path: Path
+    format: str
+    read: int
+    kept: int
+    excluded: Mapping[str, int]
+    notes: tuple[str, ...] = field(default=())
+
+
+def finish(columns: "pd.DataFrame", source: str) -> tuple["pd.DataFrame", list[str]]:
+    """The table of a reader's columns, and what is worth a note.
+
+    Its columns: the configuration's (`stages` only if the file tells any), the measurement's
+    (`wsjax.importers.mapping.MEASURED`), `excluded`, kernel and device, then the file's others.
+    """
+    import pandas as pd
+
+    given = {str(name): column for name, column in columns.items()}
+    notes: list[str] = []
+    rows = len(columns)
+    wrong: dict[str, np.ndarray] = {}
+    told: dict[str, pd.Series] = {}
+    for name, column in COLUMNS.items():
+        if name in given:
+            read = cols.words if column.choices else cols.whole
+            told[name], wrong[name] = read(name, given.pop(name))
+    status = _status(given, told, wrong, rows)
+    alike = given.pop("alike", None)
+    if alike is not None and (count := int((alike == 1).sum())):
+        notes.append(f"{count:,} rows repeat one time bit for bit: reps counts it once")
+    assumed = [f"{name} {COLUMNS[name].default}" for name in ASSUMED if name not in told]
+    if assumed:
+        notes.append(f"not in the file, so assumed: {', '.join(assumed)} (--map NAME=VALUE)")
+    absent = pd.Series(np.full(rows, np.nan))
+    ours = cols.filled(told, wrong, rows)
+    ours |= {name: values.numbers(given.get(name, absent)) for name in (*TIMES, "reps")}
+    ours["status"] = pd.Series(status)
+    ours["source"] = given.get("source", pd.Series([source] * rows, dtype=object))
+    others = [n for n in (*OTHERS, *given) if n in given and n not in (*ours, *NOT_KEPT)]
+    extra = cols.compact({n: given[n] for n in others})
+    ours["excluded"] = pd.Series(_excluded(cols.compact(ours), extra))
+    return pd.concat([cols.compact(ours), extra], axis=1), notes
+
+
+def counts(frame: "pd.DataFrame") -> dict[str, int]:
+    """Rows by why a fit leaves them out, commonest first."""
+    found = frame["excluded"].astype(object).value_counts()
+    return {str(reason): int(count) for reason, count in found.items() if reason}
+
+
+def _status(
+    given: Mapping[str, "pd.Series"],
+    told: Mapping[str, "pd.Series"],
+    wrong: Mapping[str, np.ndarray],
+    rows: int,
+) -> np.ndarray:
+    """Each row's outcome: the first reason that holds, in this order."""
+    import pandas as pd
+
+    def blank(*names: str) -> np.ndarray:
+        return np.any([told[n].isna() if n in told else np.ones(rows, bool) for n in names], axis=0)
+
+    status = np.full(rows, "ok", dtype=object)
+    if "status" in given:
+        codes, found = pd.factorize(given["status"].astype(object))
+        words = [str(w).strip() for w in found]
+        words = ["ok" if w.lower() in OK_WORDS else w for w in words]
+        status = np.asarray([*words, "ok"], dtype=object)[codes]
+    malformed = given.get(MALFORMED)
+    absent = pd.Series(np.full(rows, np.nan))
+    time = values.numbers(given.get(TIMES[0], absent)).to_numpy()
+    sizes = np.any([w for n, w in wrong.items() if n in "mnk"] or [np.zeros(rows, bool)], axis=0)
+    words = [w for n, w in wrong.items() if COLUMNS[n].choices]
+    whole = [w for n, w in wrong.items() if not COLUMNS[n].choices]
+    some_stages = "stages" in told and not told["stages"].isna().all()
+    reasons = {
+        "malformed": np.zeros(rows, bool) if malformed is None else malformed.to_numpy(dtype=bool),
+        "no_time": np.isnan(time),
+        "infinite": np.isinf(time),
+        "zero": time <= 0,
+        "no_problem": blank("m", "n", "k") | sizes,
+        "unsupported": np.any(words, axis=0) if words else np.zeros(rows, bool),
+        "out_of_range": np.any(whole, axis=0) if whole else np.zeros(rows, bool),
+        "no_tile": blank("block_m", "block_n", "block_k"),
+        "no_stages": blank("stages") & some_stages,
+    }
+    for reason, holds in reasons.items():
+        status[holds & (status == "ok")] = reason
+    return status
+
+
+def _excluded(frame: "pd.DataFrame", extra: "pd.DataFrame") -> np.ndarray:
+    """The status of rows that are not ok; repeats, of rows that ran, after the first."""
+    import pandas as pd
+
+    excluded = np.where(frame["status"] == "ok", "", frame["status"]).astype(object)
+    ran = np.flatnonzero(frame["status"].isin(["ok", "no_tile", "no_stages"]))
+    told = [c for c in extra if c not in CHANGING and _is_choice(extra[c].array)]
+    ours = [c for c in COLUMNS if c in frame]
+    key = pd.concat([frame[ours], extra[told]], axis=1).iloc[ran]
+    same = key.duplicated()
+    if same.any():
+        times = frame.iloc[ran][[*TIMES, "reps"]]
+        fake = pd.concat([key, times], axis=1).duplicated()
+        excluded[ran[same.to_numpy()]] = "duplicate"
+        excluded[ran[(same & fake).to_numpy()]] = "fake_repeat"
+    return excluded
+
+
+def _is_choice(column: Any) -> bool:
+    """Whether a column can tell configurations apart: words or whole numbers, no measured ones."""
+    if column.dtype.kind != "f":
+        return True
+    number = np.asarray(column)
+    known = number[~np.isnan(number)]
+    return bool(np.isfinite(known).all() and (known % 1 == 0).all())

@@ -1,0 +1,154 @@
+"""Any CSV or Parquet table: columns by our names, by their usual other names, or by `--map`."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from wsjax.errors import InputError, nearest
+from wsjax.importers import csv_rows, kernel_names, values
+from wsjax.importers.mapping import OTHERS, TIMES
+from wsjax.importers.source import Source
+from wsjax.space import COLUMNS, REQUIRED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SIZES = {
+    f"block_{c}": [f"{w}{c}" for w in ("block", "blocksize", "tile", "cta", "b", "tb")]
+    + [f"{c}{w}" for w in ("tile", "block")]
+    for c in "mnk"
+}
+ALIASES: dict[str, list[str]] = {
+    **_SIZES,
+    "batch": ["batchcount", "batchsize", "numbatches"],
+    "dtype_in": ["dtype", "inputdtype", "indtype", "typein", "datatype"],
+    "dtype_out": ["outputdtype", "outdtype", "typeout"],
+    "stages": ["numstages", "nstages", "stage"],
+    "math_warps": ["numwarps", "nwarps", "warps"],
+    "dma_warps": ["producerwarps"],
+    "split_k": ["splitkslices"],
+    "group_m": ["groupsizem"],
+    "kernel": ["kernelname", "operation"],
+    "device": ["gpu", "gpuname", "devicename"],
+    "reps": ["repetitions", "repeats", "iterations"],
+    "source": [],
+    "status": ["result"],
+    "l2_state": [],
+}
+_TIME_WORDS = ("median", "time", "latency", "runtime", "duration", "elapsed", "mean", "avg")
+"""Of several columns of times, the earliest word's is the measurement."""
+_FITTED = ("predict", "estimat", "wait", "model", "compile", "stamp", "launch", "std", "min", "max")
+
+
+def columns(source: Source) -> tuple[str, ...]:
+    """The names of its columns; () if its head has no line that could name them."""
+    if source.parquet:
+        return tuple(_parquet(source).columns)
+    header = _header(source)
+    return tuple(csv_rows.cells(header, csv_rows.delimiter_of(header)))
+
+
+def pieces(source: Source) -> Iterator["pd.DataFrame"]:
+    """Its rows, a piece at a time."""
+    if source.parquet:
+        frame = _parquet(source)
+        for start in range(0, max(len(frame), 1), csv_rows.PIECE_ROWS):
+            yield frame.iloc[start : start + csv_rows.PIECE_ROWS].reset_index(drop=True)
+        return
+    header = _header(source)
+    yield from csv_rows.frames(source, lambda line: line.strip() == header)
+
+
+@lru_cache(maxsize=1)
+def _parquet(source: Source) -> "pd.DataFrame":
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(source.path)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{source.path}: cannot be read as Parquet: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def _header(source: Source) -> str:
+    """The line that names the columns: the first with m, n and k, or with a name that the user
+    maps; else the first that has a delimiter."""
+    rows = [line for line in source.head_lines if any(mark in line for mark in csv_rows.DELIMITERS)]
+    for line in rows:
+        found = csv_rows.cells(line, csv_rows.delimiter_of(line))
+        if source.expected & set(found) or {"m", "n", "k"} <= {_key(cell) for cell in found}:
+            return line.strip()
+    return rows[0].strip() if rows else source.first_line().strip()
+
+
+def _key(name: object) -> str:
+    return "".join(letter for letter in str(name).lower() if letter.isalnum())
+
+
+def names(theirs: list[str]) -> dict[str, str]:
+    """Ours to theirs, for the columns that are known by name."""
+    found = {ours: ours for ours in (*COLUMNS, *OTHERS, *ALIASES, *TIMES) if ours in theirs}
+    keys = {_key(name): name for name in reversed(theirs)}
+    for ours in (*COLUMNS, *ALIASES):
+        for key in [_key(ours), *ALIASES.get(ours, [])]:
+            if ours not in found and key in keys and keys[key] not in found.values():
+                found[ours] = keys[key]
+    return found | {ours: name for ours, name in _times(theirs).items() if ours not in found}
+
+
+def _times(theirs: list[str]) -> dict[str, str]:
+    """The columns of measured times, p10 and p90, by words in their names."""
+    found: dict[str, str] = {}
+    for word in reversed(_TIME_WORDS):
+        for name in reversed(theirs):
+            low = str(name).lower()
+            if word not in low or any(other in low for other in _FITTED):
+                continue
+            for mark, ours in (("p10", TIMES[1]), ("p90", TIMES[2]), ("", TIMES[0])):
+                if mark in low:
+                    found[ours] = name
+                    break
+    return found
+
+
+def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
+    """Columns known by name; the others stay as they are. Times by the unit in the header or
+    behind the numbers; a column of times without one is left out (`complaints` says so)."""
+    known = names([name for name in theirs if name != csv_rows.MALFORMED])
+    found = {ours: theirs[name] for ours, name in known.items() if ours not in TIMES}
+    if "kernel" in found and "block_m" not in found:
+        found = {**kernel_names.columns(found["kernel"]), **found}
+    for ours in known.keys() & TIMES:
+        scale = values.unit_in(known[ours])
+        if scale is not None or values.has_units(theirs[known[ours]]):
+            found[ours] = values.times_us(theirs[known[ours]], scale or 1.0)
+    for ours in found.keys() & {"dtype_in", "dtype_out"}:
+        found[ours] = found[ours].astype(object).map(values.dtype_word, na_action="ignore")
+    taken = set(known.values())
+    rest = {name: column for name, column in theirs.items() if name not in taken}
+    return {**rest, **found}
+
+
+def _hint(column: str, theirs: Sequence[str]) -> str:
+    hint = nearest(column, theirs)
+    return hint if "did you mean" in hint else ""
+
+
+def complaints(ours: Collection[str], theirs: Sequence[str]) -> list[str]:
+    """What a table lacks that every measurement has."""
+    theirs = [name for name in theirs if name != csv_rows.MALFORMED]
+    time = names(theirs).get(TIMES[0])
+    problems = [
+        f"column '{column}' is missing{_hint(column, theirs)}; say which it is: --map {column}=NAME"
+        for column in REQUIRED
+        if column not in ours
+    ]
+    if problems:
+        problems.append(f"its columns are {', '.join(theirs)}")
+    if TIMES[0] in ours:
+        return problems
+    if time is None:
+        hint = "say which it is: --map time_ms=NAME (or time_s, time_us, time_ns)"
+        return [*problems, f"no column of measured times; {hint}"]
+    hint = f"say it: --map time_ms={time} (or time_s, time_us, time_ns)"
+    return [*problems, f"column '{time}' has times without a unit; {hint}"]

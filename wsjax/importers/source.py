@@ -1,0 +1,107 @@
+"""A file as a reader sees it: what it is by its content, its text, and what is noticed on the way.
+
+Its name and extension count for nothing: compression, encoding and kind show in the first bytes.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+from wsjax.errors import InputError
+
+HEAD_BYTES = 2**20
+"""A format shows in this much of a file."""
+LFS = b"version https://git-lfs.github.com/spec/"
+MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """An open question: which format `path` is in.
+
+    `parquet`: it is Parquet, or a directory of it, and has no text. `head`: the first of its text.
+    `expected`: names that its columns have, as the user says. `notes`: what a reader noticed, for
+    the report; readers add to it.
+    """
+
+    path: Path
+    parquet: bool
+    head: str
+    encoding: str = "utf-8"
+    compressed: bool = False
+    expected: frozenset[str] = frozenset()
+    notes: list[str] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """The lines of its text, without their ends; LF, CRLF and CR all end one."""
+        try:
+            with self._open() as file:
+                for line in file:
+                    yield line.rstrip("\n")
+        except EOFError:
+            self.notes.append("the compressed file ends early: read up to there")
+
+    def text(self) -> str:
+        """All of its text."""
+        return "\n".join(self.lines())
+
+    def _open(self) -> IO[str]:
+        opened = gzip.open if self.compressed else open
+        return opened(self.path, "rt", encoding=self.encoding, errors="replace")  # type: ignore[return-value]
+
+    @cached_property
+    def head_lines(self) -> tuple[str, ...]:
+        """The lines of `head`; the last may be cut."""
+        return tuple(self.head.splitlines())
+
+    def first_line(self) -> str:
+        """The first line that is not blank."""
+        return next((line for line in self.head_lines if line.strip()), "")
+
+
+def open_source(path: str | Path, expected: Iterable[str] = ()) -> Source:
+    """Look at a file; InputError if it is absent, empty, a Git-LFS pointer or no table at all."""
+    path, names = Path(path), frozenset(expected)
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, siblings, n=1)
+        hint = f"; did you mean '{path.parent / close[0]}'?" if close else ""
+        raise InputError(f"{path}: no such file{hint}")
+    if path.is_dir():
+        return Source(path, parquet=True, head="", expected=names)
+    with path.open("rb") as file:
+        data = file.read(HEAD_BYTES)
+    compressed = data.startswith(b"\x1f\x8b")
+    if compressed:
+        try:
+            data = zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES)
+        except zlib.error as error:
+            raise InputError(f"{path}: is damaged (gzip): {error}; copy it again") from None
+    if data.startswith(LFS):
+        raise InputError(f"{path}: {_pointer(data)}")
+    if data.startswith(b"PAR1") and not compressed:
+        return Source(path, parquet=True, head="", expected=names)
+    encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8")
+    head = data.decode(encoding, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    if not head.strip():
+        raise InputError(f"{path}: is empty; write it again, or choose another file")
+    if "\0" in head:
+        raise InputError(
+            f"{path}: is neither text nor Parquet; give a CSV, JSON, log or Parquet file"
+        )
+    return Source(path, False, head, encoding, compressed, names)
+
+
+def _pointer(data: bytes) -> str:
+    size = re.search(rb"size (\d+)", data)
+    what = f" to {int(size[1]):,} bytes" if size else ""
+    return (
+        f"is a Git-LFS pointer{what}, not the table; "
+        "run `git lfs pull` in its repository, then import it again"
+    )

@@ -1,0 +1,113 @@
+"""Predictions for frames: `predict`, and what the command line asks of one configuration."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from wsjax import frame as frames
+from wsjax import importers, tables
+from wsjax.errors import InputError
+from wsjax.files import check_destination
+from wsjax.hardware import Hardware, load_hardware
+from wsjax.limits import REASONS
+from wsjax.space import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+READ = {*COLUMNS, "status", *importers.READ}
+
+
+@overload
+def predict(frame: "pd.DataFrame", hardware: str | Path | Hardware = "h200") -> "pd.DataFrame": ...
+@overload
+def predict(frame: "pa.Table", hardware: str | Path | Hardware = "h200") -> "pa.Table": ...
+def predict(frame: Any, hardware: str | Path | Hardware = "h200") -> Any:
+    """`frame` with a predicted time, and what makes it up, for each row.
+
+    frame: a pandas DataFrame (its index is kept) or an Arrow table. It holds the configuration
+    columns of `wsjax.space.COLUMNS`; `m n k block_m block_n block_k` must be there, the others
+    have defaults: one GEMM (`batch` 1) of bf16 in and out, `layout` nt, `schedule` persistent,
+    `stages` the deepest ring that fits, `dma_warps` 1, `math_warps` 4 (pingpong and cooperative
+    8), `mma_in_flight` 0, cluster 1x1, `split_k` 1, `group_m` 1. Measured tables of
+    `wsjax.importers` are recognised by their columns. Rows with `status` ok are legal.
+
+    hardware: a shipped machine's name, a TOML file, or a `Hardware`.
+
+    All columns are kept; behind them come `wsjax.tables.PREDICTION_COLUMNS`: times in µs (`_us`;
+    waits summed over the busiest SM's tiles), `waves`, `k_tiles`, `smem_bytes` of a CTA, `tflops`
+    of the whole problem, the `limiter`, the `method` that made the row, `extrapolated` (no
+    measurement backs it), `legal`, and the `reason` where not: an illegal row has no time. A name
+    that is taken gets the suffix `_predicted`.
+
+    Raises InputError with all mistakes of the frame at once.
+    """
+    machine = load_hardware(hardware)
+    given = _names(frame)
+    columns = {
+        name: tables.series(frame, name) if tables.is_arrow(frame) else frame[name]
+        for name in given
+        if name in READ and given.count(name) == 1
+    }
+    translated = importers.convert(columns)
+    rows = frames.read_rows(translated or columns, len(frame), given)
+    if translated is None:
+        frames.warn_of_misspelling(given)
+    found = tables.prediction_columns(
+        evaluate(rows, machine), extrapolated=not machine.calibrated, incomplete=rows.incomplete
+    )
+    ours = {frames.prediction_name(name, given): values for name, values in found.items()}
+    if tables.is_arrow(frame):
+        return tables.append(frame, ours)
+    return tables.append_to_frame(frame, ours)
+
+
+def evaluate(rows: frames.Rows, machine: Hardware) -> Any:
+    """The `batch.Prediction` of a frame's rows; incomplete ones have no figures but a reason."""
+    from wsjax import batch
+
+    c = frames.resolve(rows.columns, machine.facts)
+    legal = rows.measured_ok
+    if legal is not None:
+        legal = legal & (c.cluster_m == 1) & (c.cluster_n == 1) & (c.split_k == 1)
+    prediction = batch.evaluate(c, machine, legal_override=legal)
+    lost = rows.incomplete
+    if not lost.any():
+        return prediction
+    figures = {
+        name: np.where(lost, np.nan, values)
+        for name, values in prediction._asdict().items()
+        if values.dtype.kind == "f"
+    }
+    codes = {
+        "limiter": np.where(lost, -1, prediction.limiter),
+        "method": np.where(lost, -1, prediction.method),
+        "reason": np.where(lost, REASONS.index("incomplete"), prediction.reason),
+    }
+    return prediction._replace(**figures, **codes)
+
+
+def predict_table(source: str | Path, out: str | Path, hardware: str | Path | Hardware) -> None:
+    """Predict a table in a file and write it to another, whole or not at all."""
+    check_destination(out)
+    machine = load_hardware(hardware)
+    table = tables.read_table(source)
+    try:
+        predicted = predict(table, machine)
+    except InputError as error:
+        raise InputError([f"{source}: {problem}" for problem in error.problems]) from None
+    tables.write_table(predicted, out, tables.metadata([machine]))
+
+
+def _names(frame: Any) -> list[Any]:
+    import pandas as pd
+
+    if tables.is_arrow(frame):
+        return list(frame.column_names)
+    if isinstance(frame, pd.DataFrame):
+        return list(frame.columns)
+    raise InputError(
+        f"predict takes a pandas DataFrame or an Arrow table, not {type(frame).__name__}"
+    )

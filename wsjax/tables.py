@@ -1,0 +1,247 @@
+"""Tables in files and in memory: the schema, reading, writing. The only user of pyarrow.
+
+A figure that does not exist is null: the time of an illegal row, the
+number of waves of a row without m. Words that repeat are dictionary-encoded.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsjax import __version__
+from wsjax.errors import InputError
+from wsjax.files import existing, replacing, suffix
+from wsjax.hardware import Hardware, format_hardware
+from wsjax.limits import REASONS
+from wsjax.space import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+SCHEMA_VERSION = 1
+PREDICTION_COLUMNS = (
+    "time_us",
+    "math_wait_us",
+    "dma_wait_us",
+    "launch_us",
+    "waves",
+    "k_tiles",
+    "smem_bytes",
+    "tflops",
+    "limiter",
+    "method",
+    "extrapolated",
+    "legal",
+    "reason",
+)
+CSV_BLOCK_BYTES = 2**28
+"""A CSV column's type is inferred from this much of the file."""
+
+
+def is_arrow(frame: object) -> bool:
+    """Whether `frame` is an Arrow table."""
+    import pyarrow as pa
+
+    return isinstance(frame, pa.Table)
+
+
+def series(table: "pa.Table", name: str) -> "pd.Series":
+    """One column for pandas."""
+    return table.column(name).to_pandas()
+
+
+def words(codes: np.ndarray, choices: tuple[str, ...]) -> "pa.Array":
+    """A dictionary-encoded column of the words that `codes` stand for; null where negative."""
+    import pyarrow as pa
+
+    width = np.int8 if len(choices) <= 127 else np.int32
+    indices = pa.array(codes.astype(width), mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(choices, pa.string()))
+
+
+def configuration_column(name: str, values: np.ndarray) -> "pa.Array":
+    """A configuration column as tables hold it: words, int64 where sizes need it, else int32."""
+    import pyarrow as pa
+
+    column = COLUMNS[name]
+    if column.choices:
+        return words(values, column.choices)
+    return pa.array(values, pa.int64() if column.maximum >= 2**31 else pa.int32())
+
+
+def number_column(values: np.ndarray) -> "pa.Array":
+    """Numbers of any kind as a column of their own type."""
+    import pyarrow as pa
+
+    return pa.array(values)
+
+
+def prediction_columns(
+    prediction: Any, *, extrapolated: bool, incomplete: np.ndarray | None = None
+) -> dict[str, "pa.Array"]:
+    """The prediction columns of a `batch.Prediction`.
+
+    `extrapolated`: whether the hardware file leaves these rows without a measurement behind them.
+    `incomplete`: rows that lack a value that counts depend on.
+    """
+    import pyarrow as pa
+
+    from wsjax.programs import LIMITERS, METHODS
+
+    illegal = prediction.reason != 0
+    choices = {"limiter": LIMITERS, "method": METHODS, "reason": REASONS}
+    columns: dict[str, pa.Array] = {}
+    for name in PREDICTION_COLUMNS:
+        if name == "extrapolated":
+            columns[name] = pa.array(np.full(illegal.shape, extrapolated))
+        elif name == "legal":
+            columns[name] = pa.array(~illegal)
+        elif name in choices:
+            columns[name] = words(getattr(prediction, name), choices[name])
+        elif name in ("waves", "k_tiles", "smem_bytes"):
+            columns[name] = pa.array(getattr(prediction, name), pa.int64(), mask=incomplete)
+        else:
+            columns[name] = pa.array(getattr(prediction, name), pa.float64(), mask=illegal)
+    return columns
+
+
+def append(table: "pa.Table", columns: Mapping[str, "pa.Array"]) -> "pa.Table":
+    """`table` with `columns` behind its own."""
+    for name, values in columns.items():
+        table = table.append_column(name, values)
+    return table
+
+
+def append_to_frame(frame: "pd.DataFrame", columns: Mapping[str, "pa.Array"]) -> "pd.DataFrame":
+    """`frame` with `columns` behind its own; its index is kept."""
+    import pandas as pd
+    import pyarrow as pa
+
+    right = pa.table(dict(columns)).to_pandas().set_axis(frame.index, axis=0)
+    return pd.concat([frame, right], axis=1)
+
+
+def metadata(machines: Iterable[Hardware], **texts: str) -> dict[str, str]:
+    """What a file says of its origin: the versions, the machines' files, further `texts`."""
+    files = {machine.name: machine.text or format_hardware(machine) for machine in machines}
+    own = {"schema_version": str(SCHEMA_VERSION), "version": __version__}
+    own |= {"hardware": json.dumps(files, ensure_ascii=False), **texts}
+    return {f"wsjax.{key}": value for key, value in own.items()}
+
+
+def read_metadata(path: str | Path) -> dict[str, str]:
+    """The texts that `metadata` put into a Parquet file, without their prefix."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = pq.read_schema(path).metadata or {}
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
+    return {
+        key.decode().removeprefix("wsjax."): value.decode()
+        for key, value in found.items()
+        if key.startswith(b"wsjax.")
+    }
+
+
+def read_table(path: str | Path) -> "pa.Table":
+    """Read a CSV or Parquet file, or a directory of Parquet files.
+
+    InputError if it is absent, unreadable or not what its name says.
+    """
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as pq
+
+    path = existing(path)
+    kind = ".parquet" if path.is_dir() else suffix(path)
+    try:
+        if kind == ".parquet":
+            return pq.read_table(path)
+        return csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
+            parse_options=csv.ParseOptions(newlines_in_values=True),
+        )
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as {kind}: {error}") from None
+
+
+def write_table(table: "pa.Table", path: str | Path, texts: Mapping[str, str]) -> None:
+    """Write `table` as the kind of file that `path` ends in; Parquet carries `texts`."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as pq
+
+    kind = suffix(path)
+    with replacing(path) as file:
+        if kind == ".parquet":
+            table = table.replace_schema_metadata({**(table.schema.metadata or {}), **texts})
+            pq.write_table(table, file, compression="zstd")
+            return
+        stream = pa.CompressedOutputStream(file, "gzip") if kind == ".csv.gz" else file
+        plain = pa.table(
+            {
+                name: values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
+                for name, values in zip(table.column_names, table.columns, strict=True)
+            }
+        )
+        csv.write_csv(plain, stream)
+        if stream is not file:
+            stream.close()
+
+
+@contextmanager
+def shard_writer(
+    path: str | Path, texts: Mapping[str, str]
+) -> Iterator[Callable[[Mapping[str, "pa.Array"]], None]]:
+    """A function that adds rows to a new Parquet file at `path`, called at least once."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with replacing(path) as file:
+        writer: pq.ParquetWriter | None = None
+
+        def write(columns: Mapping[str, pa.Array]) -> None:
+            nonlocal writer
+            table = pa.table(dict(columns)).replace_schema_metadata(dict(texts))
+            if writer is None:
+                writer = pq.ParquetWriter(file, table.schema, compression="zstd")
+            writer.write_table(table)
+
+        try:
+            yield write
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def read_batches(path: str | Path) -> Iterator[dict[str, "pa.Array"]]:
+    """A Parquet file's rows, a piece at a time."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches():
+            yield dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
+def numbers(values: "pa.Array", choices: tuple[str, ...] = ()) -> np.ndarray:
+    """A column without nulls as numbers: words as their positions in `choices`."""
+    import pyarrow as pa
+
+    if not isinstance(values, pa.DictionaryArray):
+        return values.to_numpy()
+    position = {word: code for code, word in enumerate(choices)}
+    own = np.asarray([position[word] for word in values.dictionary.to_pylist()], dtype=np.int64)
+    return own[values.indices.to_numpy()]
+
+
+def row(columns: Mapping[str, "pa.Array"], position: int) -> dict[str, Any]:
+    """One row as plain Python values."""
+    return {name: values[position].as_py() for name, values in columns.items()}
