@@ -9,11 +9,11 @@ from test_exact import pipelines
 
 from wsjax import events
 from wsjax.closed import closed
-from wsjax.durations import Machine, pipeline
+from wsjax.durations import Machine, kernel
 from wsjax.events import Pipeline
 from wsjax.hardware import load_hardware
 from wsjax.limits import Facts
-from wsjax.space import Configuration
+from wsjax.space import COLUMNS, Configuration
 
 DURATIONS = (
     "load_a_us",
@@ -96,9 +96,10 @@ def test_scan_and_formula_have_the_same_gradient_away_from_ties():
 
 def test_gradient_in_every_machine_parameter():
     toy = load_hardware("toy")
-    configuration = Configuration(
-        *[512.0, 768.0, 640.0, 1.0, 2, 2, 1, 128.0, 64.0, 64.0, 3.0, 1, 4, 1, 1, 1, 1, 1, 1]
-    )
+    numbers = {name: column.default_number for name, column in COLUMNS.items()}
+    numbers |= {"m": 512.0, "n": 768.0, "k": 640.0, "block_m": 128.0, "block_n": 64.0}
+    numbers |= {"block_k": 64.0, "stages": 3.0, "mma_in_flight": 1}
+    configuration = Configuration(**numbers)
     parameters = toy.parameters._replace(
         load_startup_us=0.03,
         load_latency_us=0.4,
@@ -111,7 +112,7 @@ def test_gradient_in_every_machine_parameter():
 
     def time_us(parameters):
         machine = Machine(Facts(*map(float, toy.facts)), parameters, 2.0, 2.0, 1.0)
-        return parameters.launch_us + closed(pipeline(configuration, machine))[0].end_us
+        return parameters.launch_us + closed(kernel(configuration, machine).full)[0].end_us
 
     found = jax.grad(time_us)(parameters)
     for name, value in parameters._asdict().items():

@@ -43,6 +43,7 @@ LAYERS = (
     "sweeps",
     "console",
     "sweep_console",
+    "import_console",
     "cli",
 )
 """Each module imports only those above it; a package counts as one."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wsjax.errors import InputError, WsjaxError
     from wsjax.hardware import Hardware, format_hardware, hardware_names, load_hardware
+    from wsjax.importers import import_table
     from wsjax.predictions import predict
     from wsjax.sweeps import sweep
 
@@ -17,6 +18,7 @@ __all__ = [
     "WsjaxError",
     "format_hardware",
     "hardware_names",
+    "import_table",
     "load_hardware",
     "predict",
     "sweep",
@@ -24,6 +26,7 @@ __all__ = [
 
 _MODULES = {
     "InputError": "errors",
+    "import_table": "importers",
     "WsjaxError": "errors",
     "predict": "predictions",
     "sweep": "sweeps",

@@ -137,6 +137,40 @@ Names = Annotated[tuple[str, ...], Parameter(converter=_names, negative="", n_to
 ReportDirectory = Annotated[Path | None, Parameter(help="a directory for tables as files")]
 
 
+@app.command(name="import")
+def import_(
+    files: Annotated[list[Path], Parameter(help="measured times, in any format")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="the table: .parquet, .csv or .csv.gz")],
+    format: Annotated[
+        str, Parameter(help="a format's name, instead of what the content shows")
+    ] = "auto",
+    map: Annotated[
+        list[str] | None,
+        Parameter(
+            help="ours=theirs: what a column of ours is called in the file, or its value for all "
+            "rows; time_ms (time_s, time_us, time_ns) is the measured time in that unit",
+            negative="",
+            consume_multiple=True,
+        ),
+    ] = None,
+) -> int:
+    """Read other tools' measurements into one table of ours, and count what became of the rows.
+
+    cutlass_profiler, Kernel Tuner (cache, T4), Triton, TorchInductor (JSON, log), AutoHeuristic,
+    aiconfigurator, Nsight Compute, and any CSV or Parquet table. Rows that are no measurement, or
+    repeat one, stay in the table: column `excluded` says why a fit leaves them out.
+
+    wsjax import profile.csv --out profile.parquet
+
+    wsjax import mine.csv --out mine.parquet --map time_ms=latency block_m=TILE dtype_in=fp16
+    """
+    from wsjax import import_console
+
+    return import_console.run_import(files, out, format, map or ())
+
+
 @app.command
 def calibrate(
     tables: Annotated[list[Path], Parameter(help="measured times, in any format of import")],

@@ -247,6 +247,22 @@ def closed(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     return Outcome(*(x * repeats for x in one)), proved, waits_proved
 
 
+def exchange_us(full: Pipeline, first: Pipeline, last: Pipeline):
+    """What a kernel gains on `full` where its first and last wave last longer or shorter, in µs.
+
+    The busiest CTA's first tile is exchanged for one of a cold wave, and its last, if it is not
+    also the first, for one of a partial wave, each as if it ran alone: the end of `first` less that
+    of `full`, and of `last` less that of `full`. For `serial` this is the exact sum over waves.
+    """
+
+    def alone_us(pipeline: Pipeline):
+        return isolated(pipeline._replace(tiles=1.0))[0].end_us
+
+    usual_us = alone_us(full)
+    last_us = jnp.where(full.tiles > 1, alone_us(last) - usual_us, 0.0)
+    return alone_us(first) - usual_us + last_us
+
+
 def lower_bound(pipeline: Pipeline):
     """A bound <= the exact end, in µs, from a few paths that always exist (see the graph above).
 

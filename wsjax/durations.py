@@ -13,11 +13,10 @@ An SM's busiest CTA runs ceil(tiles / sms) output tiles of ceil(k / block_k) ste
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
-
 from wsjax.events import Pipeline
-from wsjax.hardware import Parameters
 from wsjax.limits import Facts
+from wsjax.parameters import Parameters
+from wsjax.raster import raster
 from wsjax.space import Configuration
 
 
@@ -35,38 +34,33 @@ class Machine(NamedTuple):
     rate: Any
 
 
-def ceil_div(a, b):
-    """ceil(a / b) for whole positive numbers held as floats; exact below 2**53."""
-    return jnp.floor((a + (b - 1)) / b)
+class Kernel(NamedTuple):
+    """A launch as the recurrences see it: the busiest CTA's output tiles, wave by wave.
+
+    `full` runs all of its tiles with the durations of a full wave (of the only one, if there is
+    but one). `first` and `last` are one tile each, of a cold first wave and of a last partial one:
+    see `closed.exchange_us`. `launch_us` comes before.
+    """
+
+    full: Pipeline
+    first: Pipeline
+    last: Pipeline
+    launch_us: Any
 
 
-class Counts(NamedTuple):
-    """Whole numbers of one configuration, as floats."""
-
-    k_tiles: Any
-    tiles: Any
-    waves: Any
-
-
-def counts(c: Configuration, facts: Facts) -> Counts:
-    """k_tiles = ceil(k/block_k), tiles = ceil(m/block_m) ceil(n/block_n) batch, waves."""
-    tiles = ceil_div(c.m, c.block_m) * ceil_div(c.n, c.block_n) * c.batch
-    return Counts(ceil_div(c.k, c.block_k), tiles, ceil_div(tiles, facts.sms))
-
-
-def pipeline(c: Configuration, machine: Machine) -> Pipeline:
-    """The busiest CTA's pipeline of one configuration (numbers as floats), times in µs."""
+def kernel(c: Configuration, machine: Machine) -> Kernel:
+    """The pipelines of one configuration (numbers as floats), times in µs."""
     p = machine.parameters
-    count = counts(c, machine.facts)
+    r = raster(c, machine.facts, 1.0)
     a_bytes = c.block_m * c.block_k * machine.in_bytes
     b_bytes = c.block_k * c.block_n * machine.in_bytes
     flop = 2.0 * c.block_m * c.block_n * c.block_k
     compute_us = flop / (p.compute_throughput_flop_per_us * machine.rate)
     compute_us += (a_bytes + b_bytes) / p.compute_throughput_bytes_per_us
     out_bytes = c.block_m * c.block_n * machine.out_bytes
-    return Pipeline(
-        k_tiles=count.k_tiles,
-        tiles=count.waves,
+    full = Pipeline(
+        k_tiles=r.k_tiles,
+        tiles=r.waves,
         stages=c.stages,
         load_a_us=a_bytes / p.load_throughput_bytes_per_us,
         load_b_us=b_bytes / p.load_throughput_bytes_per_us,
@@ -78,3 +72,4 @@ def pipeline(c: Configuration, machine: Machine) -> Pipeline:
         dma_warps=c.dma_warps,
         mma_in_flight=c.mma_in_flight,
     )
+    return Kernel(full, full, full, p.launch_us * 1.0)

@@ -42,6 +42,8 @@ class Facts(NamedTuple):
     bytes: 32 for 8-bit inputs where it is 16 for 16-bit ones). mma_warps: warps that issue one such
     instruction together (4 for WGMMA). epilogue_smem_bytes_max: the most that the epilogue needs to
     stage C, 0 where it writes straight from registers; by default the whole tile of C.
+    ctas_per_sm_max: CTAs of a `serial` kernel that may share an SM. cutlass_raster: 1 where kernels
+    choose their own tile order, as CUTLASS's do (see `wsjax.raster`).
     """
 
     sms: int
@@ -55,6 +57,8 @@ class Facts(NamedTuple):
     mma_k: int = 16
     epilogue_smem_bytes_max: int = NO_CAP
     mma_warps: int = 1
+    ctas_per_sm_max: int = 1
+    cutlass_raster: int = 0
 
 
 def slot_bytes(block_m: Any, block_n: Any, block_k: Any, in_bytes: Any) -> Any:

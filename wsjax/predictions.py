@@ -90,10 +90,15 @@ def evaluate(rows: frames.Rows, machine: Hardware) -> Any:
 
 
 def predict_table(source: str | Path, out: str | Path, hardware: str | Path | Hardware) -> None:
-    """Predict a table in a file and write it to another, whole or not at all."""
+    """Predict a table in a file and write it to another, whole or not at all.
+
+    A CSV or Parquet table keeps its columns as they are; of the other formats of
+    `wsjax.importers` the table is the imported one.
+    """
     check_destination(out)
     machine = load_hardware(hardware)
-    table = tables.read_table(source)
+    own = importers.format_of(source) in importers.TABLES
+    table = tables.read_table(source) if own else tables.from_frame(importers.read(source).table)
     try:
         predicted = predict(table, machine)
     except InputError as error:

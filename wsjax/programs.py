@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from wsjax.closed import closed, slopes
-from wsjax.durations import Machine, pipeline
+from wsjax.closed import closed, exchange_us, slopes
+from wsjax.durations import Machine, kernel
 from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Outcome, Pipeline, isolate
 from wsjax.limits import REASONS, checks, smem_bytes
 from wsjax.space import Configuration
@@ -82,7 +82,8 @@ def _reason(c: Configuration, machine: Machine, legal):
 def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | None = None) -> Row:
     """One configuration, predicted by the closed form, or described given its exact outcome."""
     numbers = jax.tree.map(lambda x: x * 1.0, c)._replace(schedule=c.schedule)
-    p = pipeline(numbers, machine)
+    whole = kernel(numbers, machine)
+    p = whole.full
     once, repeats = isolate(p)
     q = slopes(once)
     time_exact = all_exact = jnp.bool_(True)
@@ -93,8 +94,8 @@ def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | No
     def known(x):
         return jnp.where(reason == 0, x, jnp.nan)
 
-    launch_us = machine.parameters.launch_us * 1.0
-    time_us = launch_us + outcome.end_us
+    end_us = outcome.end_us + exchange_us(whole.full, whole.first, whole.last)
+    time_us = whole.launch_us + end_us
     fill_us = (q.landing + p.load_latency_us) * repeats
     epilogue_us = p.epilogue_us * jnp.where(p.schedule == PINGPONG, 1.0, p.tiles)
     bound = jnp.where(p.compute_us >= q.load, LIMITERS.index("compute"), LIMITERS.index("load"))
@@ -104,9 +105,9 @@ def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | No
         time_us=known(time_us),
         math_wait_us=known(outcome.math_wait_us),
         dma_wait_us=known(outcome.dma_wait_us),
-        launch_us=known(launch_us),
+        launch_us=known(whole.launch_us),
         fill_us=known(fill_us),
-        steady_us=known(outcome.end_us - fill_us - epilogue_us),
+        steady_us=known(end_us - fill_us - epilogue_us),
         epilogue_us=known(epilogue_us),
         waves=p.tiles.astype(int),
         k_tiles=p.k_tiles.astype(int),
@@ -163,7 +164,7 @@ def formulas(inputs: Inputs, alone: bool, time_only: bool):
 def pipelines(inputs: Inputs) -> Pipeline:
     """The pipelines of full columns, counts and choices as whole numbers."""
     numbers = jax.tree.map(lambda x: x * 1.0, inputs.configuration)
-    p = jax.vmap(pipeline)(numbers, inputs.machine)
+    p = jax.vmap(kernel)(numbers, inputs.machine).full
     whole = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
     return p._replace(**{name: getattr(p, name).astype(int) for name in whole})
 

@@ -51,12 +51,12 @@ class Window(NamedTuple):
 def raster(c: Configuration, facts: Facts, ctas_per_sm) -> Raster:
     """k_tiles = ceil(k/block_k), tiles = ceil(m/block_m) ceil(n/block_n) batch, and the waves.
 
-    `grid` CTAs run at a time, or, where it is 0, `ctas_per_sm` on each SM.
+    `grid_ctas` run at a time, or, where it is 0, `ctas_per_sm` on each SM.
     """
     tiles_m, tiles_n = ceil_div(c.m, c.block_m), ceil_div(c.n, c.block_n)
     tiles = tiles_m * tiles_n * c.batch
     slots = facts.sms * ctas_per_sm
-    slots = jnp.where(c.grid > 0, jnp.minimum(c.grid, slots), slots)
+    slots = jnp.where(c.grid_ctas > 0, jnp.minimum(c.grid_ctas, slots), slots)
     waves = ceil_div(tiles, slots)
     active = jnp.minimum(tiles, slots)
     m_fastest = (c.schedule == SERIAL) | (tiles_n > tiles_m)

@@ -21,6 +21,8 @@ DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8")
 DTYPE_BYTES = (4, 4, 2, 2, 1, 1, 1)
 LAYOUTS = ("nn", "nt", "tn", "tt")
 """First letter: A stored [M,K] (n) or [K,M] (t); second: B stored [K,N] (n) or [N,K] (t)."""
+WRITES = ("tma", "direct")
+L2_STATES = ("cold", "warm")
 
 SIZE_MAX = 2**31
 BLOCK_MAX = 2**16
@@ -103,6 +105,9 @@ COLUMNS: dict[str, Column] = {
         Column("cluster_n", "CTAs of a cluster along n", 1),
         Column("split_k", "CTAs that share one output tile's k", 1),
         Column("group_m", "rows of tiles that the raster order groups", 1),
+        Column("grid_ctas", "CTAs launched; 0: as many as the SMs hold", 0, minimum=0),
+        Column("write_back", "C by asynchronous TMA or straight from registers", "tma", WRITES),
+        Column("l2_state", "whether L2 holds A and B before the launch", "cold", L2_STATES),
     )
 }
 REQUIRED = ("m", "n", "k", "block_m", "block_n", "block_k")
@@ -135,6 +140,9 @@ class Configuration(NamedTuple):
     cluster_n: Any
     split_k: Any
     group_m: Any
+    grid_ctas: Any
+    write_back: Any
+    l2_state: Any
 
 
 def with_defaults(columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -173,6 +173,24 @@ def read_table(path: str | Path) -> "pa.Table":
         raise InputError(f"{path}: cannot be read as {kind}: {error}") from None
 
 
+def parquet_names(path: str | Path) -> list[str]:
+    """The columns of a Parquet file, or of a directory of them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetDataset(path).schema.names
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
+
+
+def from_frame(frame: "pd.DataFrame") -> "pa.Table":
+    """A frame as an Arrow table, without its index."""
+    import pyarrow as pa
+
+    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+
+
 def write_table(table: "pa.Table", path: str | Path, texts: Mapping[str, str]) -> None:
     """Write `table` as the kind of file that `path` ends in; Parquet carries `texts`."""
     import pyarrow as pa

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wsjax.errors import nearest
-from wsjax.space import shown
+from wsjax.parameters import PARAMETERS
+from wsjax.space import COLUMNS, shown
 
 LARGEST = 2**31
 BASES = ("flops", "bytes")
@@ -38,7 +39,7 @@ def read_table(
         if complaint:
             problems.append(f"{place}{key}: {complaint}")
         else:
-            good[key] = float(value) if checks[key] in (parameter, ratio) else value
+            good[key] = float(value) if checks[key] in NUMBERS else value
     return good
 
 
@@ -46,21 +47,23 @@ def fact(key: str, value: Any) -> str:
     """A whole number of at least 1, or 0 where the epilogue needs no buffer."""
     if type(value) is not int:
         return f"expected a whole number, not {shown(value)}{_plainly(value, int)}"
-    minimum = 0 if key == "epilogue_smem_bytes_max" else 1
+    minimum = 0 if key in ("epilogue_smem_bytes_max", "cutlass_raster") else 1
     if minimum <= value <= LARGEST:
         return ""
     return f"{value} is out of range; nearest valid: {max(minimum, min(value, LARGEST))}"
 
 
 def parameter(key: str, value: Any) -> str:
-    """A rate (above 0, or inf) where the key says throughput, else a time (0 or more, finite)."""
+    """A rate (above 0, or inf), or else 0 or more and finite, as `PARAMETERS` says."""
     if not _is_number(value):
         return f"expected a number, not {shown(value)}{_plainly(value, float)}"
-    if "throughput" in key:
+    known = PARAMETERS[key]
+    if known.is_rate:
         return "" if value > 0 else f"{value} is no rate: it must be above 0; left out it is inf"
     if 0 <= value < math.inf:
         return ""
-    return f"{value} is no time: it must be finite and at least 0; nearest valid: 0"
+    what = "time" if known.unit == "µs" else "value"
+    return f"{value} is no {what}: it must be finite and at least 0; nearest valid: 0"
 
 
 def ratio(key: str, value: Any) -> str:
@@ -70,6 +73,45 @@ def ratio(key: str, value: Any) -> str:
     if 0 < value < math.inf:
         return ""
     return f"{value} is no ratio: it must be finite and above 0; a dtype without a rate is left out"
+
+
+def error(key: str, value: Any) -> str:
+    """A finite number, 0 or more: an error of a logarithm, or a figure in per cent."""
+    if not _is_number(value):
+        return f"expected a number, not {shown(value)}{_plainly(value, float)}"
+    return "" if 0 <= value < math.inf else f"{value} must be finite and at least 0"
+
+
+def count(key: str, value: Any) -> str:
+    """A whole number, 0 or more."""
+    good = type(value) is int and 0 <= value < 2**63
+    return "" if good else f"expected a whole number of at least 0, not {shown(value)}"
+
+
+def span(key: str, value: Any) -> str:
+    """What a column held: the least and the greatest of its numbers, or its words."""
+    choices = COLUMNS[key].choices
+    if choices:
+        if not (isinstance(value, list) and value):
+            return f"expected a list of words, not {shown(value)}"
+        wrong = [word for word in value if word not in choices]
+        return f"unknown word {shown(wrong[0])}{nearest(wrong[0], choices)}" if wrong else ""
+    pair = isinstance(value, list) and len(value) == 2
+    if pair and all(type(x) is int for x in value) and value[0] <= value[1]:
+        return ""
+    return f"expected [least, greatest] as whole numbers, not {shown(value)}"
+
+
+def words(key: str, value: Any) -> str:
+    """A list of texts."""
+    good = isinstance(value, list) and all(isinstance(word, str) for word in value)
+    return "" if good else f"expected a list of texts, not {shown(value)}"
+
+
+def number(key: str, value: Any) -> str:
+    """A finite number."""
+    good = _is_number(value) and math.isfinite(value)
+    return "" if good else f"expected a finite number, not {shown(value)}"
 
 
 def basis(key: str, value: Any) -> str:
@@ -95,6 +137,10 @@ def text(key: str, value: Any) -> str:
 def name(key: str, value: Any) -> str:
     """Text that is not blank."""
     return text(key, value) or ("" if value.strip() else "must not be empty")
+
+
+NUMBERS = (parameter, ratio, error, number)
+"""The checks whose values are read as floats."""
 
 
 def _is_number(value: Any) -> bool:

@@ -3,7 +3,7 @@
 `read` takes a file of any format in `FORMATS`; `convert` takes columns of a frame in memory.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -71,8 +71,10 @@ FORMATS: dict[str, Format] = {
     "plain": Format(lambda source: True, plain.pieces, plain.translate),
 }
 """By name, in the order in which they are tried: plain takes what no other does."""
+TABLES = ("plain", "h200")
+"""Formats whose columns are largely ours: tables that stand for themselves."""
 CONVERTERS = (h200.cutlass, h200.gluon)
-READ = ("kernel", "math_org", "epilogue")
+READ = ("kernel", "math_org", "epilogue", "grid")
 """What `convert` looks at beside configuration columns."""
 
 
@@ -85,8 +87,12 @@ def convert(given: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"] | Non
     return None
 
 
-def detect(source: Source) -> str:
-    """The name of a file's format, by its content."""
+def format_of(path: str | Path) -> str:
+    """The name of a file's format, by its content; InputError if it can be none."""
+    return _detect(open_source(path))
+
+
+def _detect(source: Source) -> str:
     return next(name for name, format_ in FORMATS.items() if format_.recognises(source))
 
 
@@ -104,7 +110,7 @@ def read(
     if format not in (*FORMATS, "auto"):
         raise InputError(f"format '{format}' is unknown{nearest(format, [*FORMATS, 'auto'])}")
     source = open_source(path, mapping.values())
-    found = detect(source)
+    found = _detect(source)
     if format not in ("auto", "plain", found):
         raise InputError(f"{source.path}: is not {format}, but {found}; leave --format out")
     name = found if format == "auto" else format
@@ -124,6 +130,15 @@ def read(
     return Imported(table, Report(source.path, name, len(table), kept, excluded, notes))
 
 
+def together(tables: Sequence["pd.DataFrame"]) -> "pd.DataFrame":
+    """Imported tables as one, in which rows that repeat another table's are excluded too."""
+    return outcome.finish(columns.joined(list(tables)), "")[0]
+
+
+import_table = read
+"""`read` under its public name."""
+
+
 def _columns(source: Source, name: str, mapping: Mapping[str, str]) -> "pd.DataFrame":
     """All pieces of a file, translated, mapped and joined."""
     format_ = FORMATS[name]
@@ -134,7 +149,7 @@ def _columns(source: Source, name: str, mapping: Mapping[str, str]) -> "pd.DataF
             raise InputError(f"column '{c}' is missing, which {name} has" for c in lacking)
         maps.check(mapping, theirs)
         visible = theirs
-        if name in ("plain", "h200"):
+        if name in TABLES:
             visible = {n: c for n, c in theirs.items() if n not in mapping.values()}
         ours = {**format_.translate(visible), **maps.mapped(mapping, theirs)}
         if MALFORMED in theirs:

@@ -59,11 +59,18 @@ def cutlass(columns: Mapping[str, "pd.Series"]) -> dict[str, "pd.Series"] | None
 def gluon(columns: Mapping[str, "pd.Series"]) -> dict[str, "pd.Series"] | None:
     """A persistent GEMM in Gluon: `math_org` says how MATH warps share the work.
 
-    Its `schedule` is the order of tiles (static round robin), not ours.
+    Its `schedule` is the order of tiles (static round robin), not ours; its `epilogue` says how C
+    is written back, its `grid` how many CTAs ran, its `l2_state` flushed that L2 was cold.
     """
     import pandas as pd
 
     if not {"kernel", "math_org", "epilogue", "mma_in_flight"} <= set(columns):
         return None
     pingpong = columns["math_org"] == "pingpong_2x4"
-    return {"schedule": pd.Series(np.where(pingpong, "pingpong", "persistent"))}
+    found = {"schedule": pd.Series(np.where(pingpong, "pingpong", "persistent"))}
+    found["write_back"] = columns["epilogue"]
+    if "grid" in columns:
+        found["grid_ctas"] = columns["grid"]
+    if "l2_state" in columns:
+        found["l2_state"] = columns["l2_state"].map({"flushed": "cold", "warm": "warm"})
+    return found

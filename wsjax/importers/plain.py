@@ -9,6 +9,7 @@ from wsjax.importers import csv_rows, kernel_names, values
 from wsjax.importers.mapping import OTHERS, TIMES
 from wsjax.importers.source import Source
 from wsjax.space import COLUMNS, REQUIRED
+from wsjax.tables import parquet_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +44,7 @@ _FITTED = ("predict", "estimat", "wait", "model", "compile", "stamp", "launch", 
 def columns(source: Source) -> tuple[str, ...]:
     """The names of its columns; () if its head has no line that could name them."""
     if source.parquet:
-        return tuple(_parquet(source).columns)
+        return tuple(parquet_names(source.path))
     header = _header(source)
     return tuple(csv_rows.cells(header, csv_rows.delimiter_of(header)))
 
@@ -59,7 +60,6 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
     yield from csv_rows.frames(source, lambda line: line.strip() == header)
 
 
-@lru_cache(maxsize=1)
 def _parquet(source: Source) -> "pd.DataFrame":
     import pandas as pd
 

@@ -8,12 +8,12 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import IO
 
 from wsjax.errors import InputError
+from wsjax.files import existing
 
 HEAD_BYTES = 2**20
 """A format shows in this much of a file."""
@@ -67,12 +67,7 @@ class Source:
 
 def open_source(path: str | Path, expected: Iterable[str] = ()) -> Source:
     """Look at a file; InputError if it is absent, empty, a Git-LFS pointer or no table at all."""
-    path, names = Path(path), frozenset(expected)
-    if not path.exists():
-        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        close = get_close_matches(path.name, siblings, n=1)
-        hint = f"; did you mean '{path.parent / close[0]}'?" if close else ""
-        raise InputError(f"{path}: no such file{hint}")
+    path, names = existing(path), frozenset(expected)
     if path.is_dir():
         return Source(path, parquet=True, head="", expected=names)
     with path.open("rb") as file:

@@ -1,0 +1,233 @@
+"""Fit a machine's parameters to measured times: `calibrate`.
+
+Problems are split first, by a hash of (m, n, k, batch, dtypes, layout): parameters are fitted to
+the training problems, and the held-out ones say how good they are. Of a large table a sample is
+fitted, spread evenly over problems; all figures are of all rows, predicted exactly.
+"""
+
+import datetime
+import math
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsjax import __version__, measured, validation
+from wsjax.errors import InputError, nearest
+from wsjax.hardware import Hardware, format_hardware, load_hardware
+from wsjax.measured import Measured
+from wsjax.metrics import Metrics
+from wsjax.parameters import PARAMETERS, Parameters
+
+SAMPLE_ROWS = 20_000
+CORRELATED = 0.95
+
+
+class Fitted(NamedTuple):
+    """One parameter after a calibration. `standard_error`: of its logarithm, NaN where it is not
+    fitted. `status`: fitted; undetermined (held); no effect (on these rows); fixed."""
+
+    name: str
+    unit: str
+    start: float
+    value: float
+    standard_error: float
+    status: str
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What `calibrate` found.
+
+    correlated: pairs of parameters whose errors have a correlation beyond `CORRELATED`: the rows
+    know them only together.
+    singular_values: of the Jacobian in units of the priors: what is below 1 the rows do not tell.
+    fitted_rows: those of the sample. excluded: rows that were left out, by reason.
+    """
+
+    hardware: Hardware
+    parameters: tuple[Fitted, ...]
+    correlated: tuple[tuple[str, str, float], ...]
+    singular_values: tuple[float, ...]
+    training: Metrics
+    held_out: Metrics | None
+    fitted_rows: int
+    excluded: dict[str, int]
+    seconds: float
+
+    @property
+    def undetermined(self) -> list[str]:
+        """The parameters that the rows do not determine."""
+        return [p.name for p in self.parameters if p.status in ("undetermined", "no effect")]
+
+
+def calibrate(
+    table: Any,
+    start: str | Path | Hardware = "h200",
+    *,
+    name: str | None = None,
+    fix: Collection[str] = (),
+    free: Collection[str] = (),
+    family_only: bool = False,
+    held_out: float = 0.2,
+    seed: int = 0,
+) -> Calibration:
+    """Fit the parameters of machine `start` to measured times.
+
+    table: a measured table (path of any format of `wsjax import`, or DataFrame), or a list of them.
+    start: where parameters start, and weakly stay: the machine's values where it has some, else
+    typical ones. A calibrated machine's values move by some 30 % only where few rows ask for it,
+    so that 50 rows adapt it to another machine.
+    name: of the fitted machine; default: the start's, with "-fitted".
+    fix: parameters that keep the start's value. free: only these are fitted. family_only: only
+    those of the kernel family, on a machine that is known. held_out: the share of problems that
+    are kept out of the fit; 0 keeps none. seed: of the split, the sample and the starts.
+
+    What the rows do not determine keeps the start's value, and is named.
+
+    Raises InputError for a table that cannot be read, wrong names, or fewer rows than parameters.
+    """
+    from wsjax import rounds
+
+    began = time.perf_counter()
+    machine = load_hardware(start)
+    chosen = _chosen(machine, fix, free, family_only=family_only)
+    if not 0 <= held_out < 1:
+        raise InputError(f"--held-out {held_out}: give a share from 0 to below 1, such as 0.2")
+    rows = measured.read(table, machine.facts, seed=seed)
+    modelled = np.isfinite(rounds.exact_times(rows, machine))
+    excluded = dict(rows.excluded)
+    if not modelled.all():
+        excluded["not_modelled"] = int((~modelled).sum())
+    rows = rows.take(modelled)
+    training = rows.share >= held_out
+    sample = _sample(rows.take(training), seed)
+    if len(sample) < len(chosen):
+        raise InputError(
+            f"{rows.table}: {len(sample)} rows are too few for {len(chosen)} parameters"
+            f"{f' (left out: {measured.excluded_text(excluded)})' if excluded else ''}; "
+            "measure more, or fit less: --free NAME,..., --family-only, a smaller --held-out"
+        )
+    found = rounds.fit_parameters(sample, machine, chosen, seed)
+    parameters = tuple(
+        Fitted(
+            name,
+            known.unit,
+            own,
+            _rounded(value, 7) if status == "fitted" else value,
+            _rounded(error, 3) if status == "fitted" else math.nan,
+            status,
+        )
+        for (name, known), own, value, error, status in zip(
+            PARAMETERS.items(),
+            machine.parameters,
+            found.values,
+            found.errors,
+            found.status,
+            strict=True,
+        )
+    )
+    fitted = replace(
+        machine,
+        name=name or f"{machine.name.removesuffix('-fitted')}-fitted",
+        parameters=Parameters(*(p.value for p in parameters)),
+        calibrated=True,
+        standard_errors={p.name: p.standard_error for p in parameters if p.status == "fitted"},
+        calibration={},
+        span=measured.span(rows.take(training)),
+        spread={},
+        note="",
+    )
+    validated = validation.evaluate(rows, fitted)
+    figures = [validation.metrics_of(validated, which) for which in (training, ~training)]
+    has = bool((~training).any())
+    result = Calibration(
+        hardware=fitted,
+        parameters=parameters,
+        correlated=_correlated(found.correlation),
+        singular_values=tuple(found.singular_values.tolist()),
+        training=figures[0],
+        held_out=figures[1] if has else None,
+        fitted_rows=len(sample),
+        excluded=excluded,
+        seconds=0.0,
+    )
+    record = _record(result, rows, machine)
+    hardware = replace(fitted, calibration=record)
+    hardware = replace(hardware, text=format_hardware(hardware))
+    return replace(result, hardware=hardware, seconds=time.perf_counter() - began)
+
+
+def _chosen(
+    machine: Hardware, fix: Collection[str], free: Collection[str], *, family_only: bool
+) -> list[str]:
+    """The parameters to fit; InputError for names that are none, or none left."""
+    from wsjax.rounds import candidates
+
+    possible = candidates(machine)
+    problems = [
+        f"{option} {name}: no parameter that can be fitted{nearest(name, possible)}"
+        for option, names in (("--fix", fix), ("--free", free))
+        for name in names
+        if name not in possible
+    ]
+    chosen = [
+        name
+        for name in possible
+        if (not free or name in free)
+        and name not in fix
+        and (not family_only or PARAMETERS[name].family)
+    ]
+    if not (problems or chosen):
+        problems.append("no parameter is left to fit; fix fewer")
+    if problems:
+        raise InputError(problems)
+    return chosen
+
+
+def _rounded(value: float, digits: int) -> float:
+    """What a file says of a value: some digits."""
+    return float(f"{value:.{digits}g}")
+
+
+def _sample(rows: Measured, seed: int) -> Measured:
+    """At most `SAMPLE_ROWS` rows, the same number of each problem as far as it has them."""
+    if len(rows) <= SAMPLE_ROWS:
+        return rows
+    shuffled = np.random.default_rng(seed).permutation(len(rows))
+    order = shuffled[np.argsort(rows.problem[shuffled], kind="stable")]
+    problem = rows.problem[order]
+    first = np.searchsorted(problem, problem)
+    rank = np.arange(len(order)) - first
+    chosen = order[np.argsort(rank, kind="stable")[:SAMPLE_ROWS]]
+    return rows.take(np.sort(chosen))
+
+
+def _correlated(correlation: np.ndarray) -> tuple[tuple[str, str, float], ...]:
+    names = tuple(PARAMETERS)
+    pairs = zip(*np.nonzero(np.triu(np.abs(correlation) > CORRELATED, 1)), strict=True)
+    return tuple((names[i], names[j], float(correlation[i, j])) for i, j in pairs)
+
+
+def _record(result: Calibration, rows: Measured, start: Hardware) -> dict[str, Any]:
+    """The [calibration] table of the file."""
+    record: dict[str, Any] = {
+        "table": rows.table,
+        "fingerprint": measured.fingerprint(rows),
+        "start": start.name,
+        "date": datetime.date.today().isoformat(),
+        "wsjax": __version__,
+        "rows": result.training.rows,
+        "problems": result.training.problems,
+    }
+    if result.held_out is not None:
+        figures = result.held_out
+        record |= {f"held_out_{key}": getattr(figures, key) for key in ("rows", "problems")}
+        record |= {
+            f"held_out_{key}": round(getattr(figures, key), 3)
+            for key in ("mape_pct", "median_ape_pct", "p95_ape_pct")
+        }
+    return record | {"undetermined": result.undetermined}

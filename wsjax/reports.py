@@ -1,0 +1,148 @@
+"""Calibrations and validations as tables: lines of text for a terminal, files in a directory."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsjax.calibration import Calibration
+from wsjax.errors import InputError
+from wsjax.files import replacing
+from wsjax.metrics import Metrics
+from wsjax.validation import Validation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHORT = {
+    "rows": "rows",
+    "problems": "problems",
+    "mape_pct": "mean %",
+    "median_ape_pct": "median %",
+    "p95_ape_pct": "p95 %",
+    "max_ape_pct": "max %",
+    "bias_pct": "bias %",
+    "spearman": "spearman",
+    "regret_mean": "regret",
+    "regret_p95": "p95",
+    "regret_max": "max",
+    "within_2pct": "in 2 %",
+    "coverage_90_pct": "in 90 % band",
+    "extrapolated_rows": "extrapolated",
+}
+"""Headings of metrics."""
+DIGITS = {"spearman": 3, "regret_mean": 3, "regret_p95": 3, "regret_max": 3}
+
+
+def cells(figures: Metrics) -> list[str]:
+    """A set of metrics as the words of a table's row."""
+    record = figures.record()
+    return ["-" if record[name] is None else _number(name, record[name]) for name in SHORT]
+
+
+def _number(name: str, value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{DIGITS.get(name, 2)}f}"
+
+
+def metrics_rows(found: Validation) -> Iterable[tuple[str, str, Metrics]]:
+    """(column, word, its metrics): all rows first."""
+    yield "", "all", found.metrics
+    for column, words in found.by.items():
+        yield from ((column, word, figures) for word, figures in words.items())
+
+
+def parameter_cells(found: Calibration) -> list[list[str]]:
+    """A row a parameter: name, start, value, its standard error, unit, status."""
+    return [
+        [
+            p.name,
+            f"{p.start:.5g}",
+            f"{p.value:.5g}",
+            f"{100 * p.standard_error:.1f} %" if p.status == "fitted" else "",
+            p.unit,
+            p.status,
+        ]
+        for p in found.parameters
+    ]
+
+
+PARAMETER_HEADINGS = ("parameter", "start", "value", "± 1 sigma", "unit", "")
+
+
+def prepare(directory: Path | None) -> None:
+    """Make a report's directory; InputError if nothing can be written there."""
+    if directory is None:
+        return
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"{directory}: --report takes a directory, and this is a file")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be made: {error.strerror}") from None
+    if not os.access(directory, os.W_OK):
+        raise InputError(f"{directory}: is not writable; choose another directory")
+
+
+def write_validation(found: Validation, directory: Path) -> None:
+    """`metrics.csv` (all, and by column), `worst.csv`, `rows.parquet`, and `report.md`."""
+    import pandas as pd
+
+    rows = list(metrics_rows(found))
+    figures = pd.DataFrame(
+        {"column": column, "word": word, **values.record()} for column, word, values in rows
+    )
+    _write(directory / "metrics.csv", figures)
+    _write(directory / "worst.csv", found.worst)
+    _write(directory / "rows.parquet", found.frame())
+    headings = ["column", "word", *SHORT.values()]
+    texts = [
+        f"# {found.hardware.name} on {found.table}",
+        _markdown(headings, [[column, word, *cells(values)] for column, word, values in rows]),
+        f"{len(found.worst)} worst rows",
+        _markdown(found.worst.columns, [map(_word, row) for row in found.worst.to_numpy()]),
+    ]
+    _write_text(directory / "report.md", "\n\n".join(texts) + "\n")
+
+
+def write_calibration(found: Calibration, directory: Path) -> None:
+    """`parameters.csv`, `correlated.csv`, and `report.md`."""
+    import pandas as pd
+
+    _write(directory / "parameters.csv", pd.DataFrame(found.parameters))
+    pairs = pd.DataFrame(found.correlated, columns=["one", "other", "correlation"])
+    _write(directory / "correlated.csv", pairs)
+    rows = [["training", *cells(found.training)]]
+    rows += [["held out", *cells(found.held_out)]] if found.held_out else []
+    texts = [
+        f"# {found.hardware.name}",
+        _markdown(["problems", *SHORT.values()], rows),
+        _markdown(PARAMETER_HEADINGS, parameter_cells(found)),
+        "Singular values: " + ", ".join(f"{value:.3g}" for value in found.singular_values),
+        _markdown(pairs.columns, [map(_word, row) for row in pairs.to_numpy()]),
+    ]
+    _write_text(directory / "report.md", "\n\n".join(texts) + "\n")
+
+
+def _markdown(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    def line(words: Iterable[str]) -> str:
+        return f"| {' | '.join(words)} |"
+
+    headings = list(headings)
+    return "\n".join([line(headings), line("---" for _ in headings), *map(line, rows)])
+
+
+def _word(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _write(path: Path, table: "pd.DataFrame") -> None:
+    with replacing(path) as file:
+        if path.suffix == ".parquet":
+            table.to_parquet(file, index=False)
+        else:
+            table.to_csv(file, index=False)
+
+
+def _write_text(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text.encode())
