@@ -1,23 +1,50 @@
-"""From a configuration and a machine to the durations of one step: what the recurrences are fed.
+"""From a configuration and a machine to durations: what the recurrences are fed, wave by wave.
 
-One step of one CTA loads tile A (block_m x block_k) and tile B (block_k x block_n) of `in_bytes`
-an element and does W = 2 block_m block_n block_k flop:
+A step of one CTA loads tile A (block_m x block_k) and tile B (block_k x block_n) and does
+W = 2 block_m block_n block_k flop. With the bytes of `traffic`, in a wave of `active` CTAs:
 
-    load_a, load_b = tile bytes / load_throughput            (a transfer server the DMA warps share)
-    compute = compute_startup + sync + W / (flop rate * dtype ratio) + (A + B bytes) / byte rate
-    epilogue = epilogue_startup + block_m block_n out_bytes / store_throughput
+    ports    = max(bytes / load_throughput, active bytes / fabric_throughput,
+                   active (coalesced bytes + stores) / l2_throughput) * slowdown
+    load     = max(load_issue * slowdown, ports + dram bytes / dram_throughput + zero fill)
+    latency  = (load_latency + box bytes / latency_throughput + crowding_latency * active / sms)
+               * slowdown + miss share * dram_latency
+               of which the transfer hides a part: soft_max(load, latency; exposure) - load
+    compute  = (max(W / flop rate, operand bytes / smem_throughput) + start-up + sync
+               + draining, if no MMA stays in flight) * slowdown + spills
+    epilogue = (epilogue_startup + tile bytes / store_throughput
+               + stores straight from registers) * slowdown
 
-The paper's machine computes at a byte rate, others at a flop rate; the rate not in use is infinite.
-An SM's busiest CTA runs ceil(tiles / sms) output tiles of ceil(k / block_k) steps.
+Latencies vary from load to load, so a step's mean period lies above the hard maximum of its bounds
+(rate, compute, ring) where these are close: `softness` says how much, and `dram_softness` how much
+more where DRAM sets the rate. The difference is added to load and compute alike, so that the
+recurrences' period grows by just that; both 0, it vanishes. Long kernels at a high flop rate lower
+the clock: `slowdown`.
+
+In a neutral machine, load = tile bytes / load_throughput, compute = W / flop rate (or bytes over
+the paper's byte rate) and every wave is the same: the paper's model.
 """
 
 from typing import Any, NamedTuple
 
-from wsjax.events import Pipeline
-from wsjax.limits import Facts
+import jax.numpy as jnp
+
+from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Pipeline
+from wsjax.limits import OVERHEAD_REGISTERS, Facts, smem_bytes
 from wsjax.parameters import Parameters
-from wsjax.raster import raster
+from wsjax.raster import Raster, raster
 from wsjax.space import Configuration
+from wsjax.traffic import Traffic, traffic
+
+CLOCK_FLOP_PER_US = 1e9
+CLOCK_US = 100.0
+"""The flop rate to which `clock_drop` refers, and how long the clock takes to fall."""
+STEP_SOFTNESS = 0.25
+RING_SHARE = 0.75
+IDLE_STORES = 2.0
+SPILL_BYTES = 8.0
+TINY = 1e-30
+PRODUCER_WARPS = 4
+TIMES = tuple(name for name in Pipeline._fields if name.endswith("_us"))
 
 
 class Machine(NamedTuple):
@@ -34,6 +61,45 @@ class Machine(NamedTuple):
     rate: Any
 
 
+class Costs(NamedTuple):
+    """Reciprocals of the rates, µs a byte or flop: products are cheaper than quotients, which a
+    compiler neither repeats nor merges."""
+
+    load: Any
+    fabric: Any
+    l2: Any
+    dram: Any
+    latency: Any
+    flop: Any
+    paper: Any
+    smem: Any
+    spill: Any
+    store: Any
+    direct: Any
+    drain: Any
+    sm: Any
+
+
+def costs(machine: Machine) -> Costs:
+    """The `Costs` of a machine for the configuration's dtypes."""
+    p = machine.parameters
+    return Costs(
+        load=1.0 / p.load_throughput_bytes_per_us,
+        fabric=1.0 / p.fabric_throughput_bytes_per_us,
+        l2=1.0 / p.l2_throughput_bytes_per_us,
+        dram=1.0 / p.dram_throughput_bytes_per_us,
+        latency=1.0 / p.latency_throughput_bytes_per_us,
+        flop=1.0 / (p.compute_throughput_flop_per_us * machine.rate),
+        paper=1.0 / p.compute_throughput_bytes_per_us,
+        smem=1.0 / p.smem_throughput_bytes_per_us,
+        spill=1.0 / p.spill_throughput_bytes_per_us,
+        store=1.0 / p.store_throughput_bytes_per_us,
+        direct=1.0 / p.direct_throughput_bytes_per_us,
+        drain=1.0 / p.drain_throughput_bytes_per_us,
+        sm=1.0 / machine.facts.sms,
+    )
+
+
 class Kernel(NamedTuple):
     """A launch as the recurrences see it: the busiest CTA's output tiles, wave by wave.
 
@@ -48,28 +114,214 @@ class Kernel(NamedTuple):
     launch_us: Any
 
 
+class _Wave(NamedTuple):
+    """What sets one wave apart: CTAs in flight, also as `share` of the SMs, and how many each has;
+    DRAM bytes a step, latency of misses, and the stores of the wave before (of 1)."""
+
+    active: Any
+    share: Any
+    ctas: Any
+    dram_bytes: Any
+    miss_us: Any
+    stores: Any
+
+
+class _Tile(NamedTuple):
+    """What every wave of a configuration shares."""
+
+    cost: Costs
+    stored_bytes: Any
+    per_stage: Any
+    per_depth: Any
+    matrix_us: Any
+    fixed_us: Any
+    spilled_us: Any
+    unqueued: Any
+    epilogue_us: Any
+    early: Any
+
+
+class _Step(NamedTuple):
+    """A step of one wave, and of one CTA on an SM that others share (`serial`)."""
+
+    load_us: Any
+    latency_us: Any
+    compute_us: Any
+    period_us: Any
+    overhead_us: Any
+
+
 def kernel(c: Configuration, machine: Machine) -> Kernel:
     """The pipelines of one configuration (numbers as floats), times in µs."""
-    p = machine.parameters
-    r = raster(c, machine.facts, 1.0)
+    p, facts = machine.parameters, machine.facts
+    r = raster(c, facts, _ctas_per_sm(c, machine))
+    t = traffic(c, r, p, machine.in_bytes, machine.out_bytes)
+    tile = _tile(c, r, t, machine)
+    share, ctas = _crowd(r.active, tile.cost)
+    share_last, ctas_last = _crowd(r.active_last, tile.cost)
+    partial_bytes = t.dram_later_bytes * (r.active_last * t.per_active)
+    miss_us = t.miss_later * p.dram_latency_us
+    first = _Wave(
+        r.active, share, ctas, t.dram_first_bytes, t.miss_first * p.dram_latency_first_us, 0.0
+    )
+    full = _Wave(r.active, share, ctas, t.dram_later_bytes, miss_us, 1.0)
+    last = _Wave(r.active_last, share_last, ctas_last, partial_bytes, miss_us, 1.0)
+    serial = c.schedule == SERIAL
+
+    step = _step(c, r, t, p, tile, full, 1.0)
+    tile_us = jnp.where(serial, step.overhead_us, tile.epilogue_us)
+    tile_us = jnp.where(c.schedule == PINGPONG, 0.0, tile_us)
+    estimate_us = p.launch_us + step.load_us + step.latency_us
+    estimate_us += r.waves * (r.k_tiles * step.period_us + tile_us)
+    slowdown = _slowdown(c, r, p, estimate_us)
+    drain_us = tile.stored_bytes * r.k_tiles * tile.cost.drain
+    several = r.waves > 1
+
+    def pipeline(wave: _Wave, *, repeated: bool, ends: Any) -> Pipeline:
+        step = _step(c, r, t, p, tile, wave, slowdown)
+        tile_us = tile.epilogue_us * slowdown
+        tile_us = jnp.where(serial, step.overhead_us, tile_us) if repeated else tile_us
+        return Pipeline(
+            k_tiles=r.k_tiles,
+            tiles=r.waves,
+            stages=c.stages,
+            load_a_us=step.load_us * t.a_share,
+            load_b_us=step.load_us * (1.0 - t.a_share),
+            load_startup_us=p.load_startup_us,
+            load_latency_us=step.latency_us,
+            compute_us=step.compute_us,
+            epilogue_us=tile_us + jnp.where(ends, wave.active * drain_us, 0.0),
+            schedule=c.schedule,
+            dma_warps=c.dma_warps,
+            mma_in_flight=c.mma_in_flight,
+        )
+
+    cold = pipeline(first, repeated=False, ends=~several)
+    warm = pipeline(full, repeated=True, ends=False)
+    usual = {name: jnp.where(several, getattr(warm, name), getattr(cold, name)) for name in TIMES}
+    launch_us = p.launch_us + p.launch_per_stage_us * c.stages
+    launch_us += jnp.where(c.math_warps >= 8, p.launch_wide_us, 0.0)
+    launch_us -= jnp.where(serial, p.launch_saved_us, 0.0)
+    partial = pipeline(last, repeated=True, ends=True)
+    return Kernel(warm._replace(**usual), cold, partial, launch_us)
+
+
+def _crowd(active, cost: Costs):
+    """`active` CTAs over the SMs, and how many the busiest SM has."""
+    share = active * cost.sm
+    return share, jnp.maximum(jnp.ceil(share - 1e-9), 1.0)
+
+
+def _ctas_per_sm(c: Configuration, machine: Machine):
+    """CTAs of a serial kernel that fit an SM by shared memory and registers; others have one."""
+    facts = machine.facts
+    smem = smem_bytes(c, facts, machine.in_bytes, machine.out_bytes)
+    threads = c.math_warps * facts.warp_size
+    registers = c.block_m * c.block_n / threads + OVERHEAD_REGISTERS
+    launched = threads + PRODUCER_WARPS * facts.warp_size
+    fits = jnp.minimum(
+        facts.smem_bytes_per_sm / smem, facts.registers_per_sm / (launched * registers)
+    )
+    fits = jnp.clip(jnp.floor(fits), 1.0, facts.ctas_per_sm_max * 1.0)
+    return jnp.where(c.schedule == SERIAL, fits, 1.0)
+
+
+def _step(
+    c: Configuration, r: Raster, t: Traffic, p: Parameters, tile: _Tile, wave: _Wave, slowdown
+) -> _Step:
+    cost = tile.cost
+    ports_us = jnp.maximum(wave.ctas * cost.load, wave.active * cost.fabric) * t.inside_bytes
+    slices_bytes = t.slices_bytes + tile.stored_bytes * wave.stores
+    ports_us = jnp.maximum(ports_us, wave.active * slices_bytes * cost.l2) * slowdown
+    dram_us = wave.dram_bytes * cost.dram
+    filling = 1.0 + p.out_of_bounds_cost * jnp.sqrt(wave.share * jnp.sqrt(wave.share))
+    moved_us = ports_us + dram_us + t.outside_bytes * cost.load * filling
+    load_us = jnp.maximum(p.load_issue_us * slowdown, moved_us)
+    latency_us = p.load_latency_us + t.box_bytes * cost.latency
+    latency_us += p.crowding_latency_us * jnp.minimum(wave.share, 1.0)
+    latency_us = latency_us * slowdown + wave.miss_us
+    latency_us = soft_max(p.latency_exposure, load_us, latency_us) - load_us
+
+    compute_us = (tile.matrix_us + tile.fixed_us) * slowdown + tile.spilled_us
+    shared_us = wave.ctas * compute_us
+    ring_us = (load_us + latency_us + compute_us) * tile.per_stage
+    short_us = (load_us + latency_us) * tile.per_depth
+    bound_us = jnp.maximum(jnp.maximum(load_us, shared_us), jnp.maximum(ring_us, short_us))
+
+    ring_us = jnp.maximum(ring_us, short_us + tile.unqueued * compute_us * tile.per_depth)
+    dram_part = dram_us / jnp.maximum(moved_us, TINY)
+    softness = p.softness + p.dram_softness * dram_part * (1.0 - p.softness)
+    soft_us = soft_max(p.softness * STEP_SOFTNESS, load_us, shared_us)
+    soft_us = soft_max(softness, soft_us, ring_us)
+    extra_us = jnp.maximum(soft_us - bound_us, 0.0) * tile.early
+
+    period_us = bound_us + extra_us
+    behind_us = jnp.maximum(latency_us - (wave.ctas - 1.0) * compute_us, 0.0)
+    behind_us = jnp.maximum(behind_us + (c.stages - 2.0) * extra_us, 0.0)
+    one_us = jnp.maximum(jnp.maximum(load_us / wave.ctas, compute_us), ring_us)
+    overhead_us = load_us + latency_us + tile.epilogue_us * slowdown
+    hideable_us = jnp.minimum(overhead_us, r.k_tiles * jnp.maximum(period_us - one_us, 0.0))
+    share = p.overhead_hidden / (1.0 + p.overhead_hidden)
+    overhead_us -= jnp.where(wave.ctas > 1, share * hideable_us, 0.0)
+    return _Step(
+        load_us=load_us + extra_us,
+        latency_us=behind_us,
+        compute_us=shared_us + extra_us,
+        period_us=period_us,
+        overhead_us=jnp.maximum(overhead_us - (load_us + extra_us + behind_us), 0.0),
+    )
+
+
+def _tile(c: Configuration, r: Raster, t: Traffic, machine: Machine) -> _Tile:
+    p, facts, cost = machine.parameters, machine.facts, costs(machine)
+    groups = jnp.where(c.schedule == PINGPONG, 2.0, 1.0)
+    high = facts.mma_m * c.math_warps / facts.mma_warps
+    halved = (c.block_m * groups < high) & (c.schedule != COOPERATIVE)
+    columns = c.block_n * jnp.where(halved, 0.5, 1.0)
     a_bytes = c.block_m * c.block_k * machine.in_bytes
     b_bytes = c.block_k * c.block_n * machine.in_bytes
-    flop = 2.0 * c.block_m * c.block_n * c.block_k
-    compute_us = flop / (p.compute_throughput_flop_per_us * machine.rate)
-    compute_us += (a_bytes + b_bytes) / p.compute_throughput_bytes_per_us
-    out_bytes = c.block_m * c.block_n * machine.out_bytes
-    full = Pipeline(
-        k_tiles=r.k_tiles,
-        tiles=r.waves,
-        stages=c.stages,
-        load_a_us=a_bytes / p.load_throughput_bytes_per_us,
-        load_b_us=b_bytes / p.load_throughput_bytes_per_us,
-        load_startup_us=p.load_startup_us,
-        load_latency_us=p.load_latency_us,
-        compute_us=p.compute_startup_us + p.sync_us + compute_us,
-        epilogue_us=p.epilogue_startup_us + out_bytes / p.store_throughput_bytes_per_us,
-        schedule=c.schedule,
-        dma_warps=c.dma_warps,
-        mma_in_flight=c.mma_in_flight,
+    mma_bytes = 2.0 * facts.mma_k
+    mmas = a_bytes / (facts.mma_m * mma_bytes) * jnp.where(halved, 2.0, 1.0)
+    matrix_us = 2.0 * c.block_m * c.block_n * c.block_k * cost.flop
+    matrix_us += (a_bytes + b_bytes) * cost.paper
+    operands_us = mmas * (facts.mma_m + columns) * mma_bytes * cost.smem
+    drain_us = p.drain_us * c.block_k / 64.0 + p.drain_wide_us * columns / 128.0
+    threads = c.math_warps * facts.warp_size
+    room = (facts.max_registers_per_thread - OVERHEAD_REGISTERS) * threads
+    spilled = jnp.maximum(c.block_m * c.block_n * groups - room, 0.0)
+
+    tile_bytes = c.block_m * c.block_n * machine.out_bytes
+    inside = jnp.minimum(c.m, c.block_m) * jnp.minimum(c.n, c.block_n) * machine.out_bytes
+    crowd = (IDLE_STORES + r.active * cost.sm) / (1.0 + IDLE_STORES)
+    direct_us = jnp.where(c.write_back == 1, inside * crowd * cost.direct, 0.0)
+    one_in_flight = (c.mma_in_flight == 1) & (c.stages >= 2)
+    return _Tile(
+        cost=cost,
+        stored_bytes=t.stored_bytes,
+        per_stage=1.0 / c.stages,
+        per_depth=jnp.where(one_in_flight, 1.0 / jnp.maximum(c.stages - 1.0, 1.0), 0.0),
+        matrix_us=jnp.maximum(matrix_us, operands_us),
+        fixed_us=p.compute_startup_us + p.sync_us + jnp.where(c.mma_in_flight == 1, 0.0, drain_us),
+        spilled_us=SPILL_BYTES * spilled * cost.spill / groups,
+        unqueued=jnp.maximum(1.0 - p.mma_queue / mmas, 0.0),
+        epilogue_us=p.epilogue_startup_us + tile_bytes * cost.store + direct_us,
+        early=jnp.maximum(1.0 - RING_SHARE * c.stages / (r.waves * r.k_tiles), 0.0),
     )
-    return Kernel(full, full, full, p.launch_us * 1.0)
+
+
+def _slowdown(c: Configuration, r: Raster, p: Parameters, estimate_us):
+    """The clock falls with the flop rate, within `CLOCK_US`, from 1 to 1 + clock_drop."""
+    flop = r.tiles * r.k_tiles * 2.0 * c.block_m * c.block_n * c.block_k
+    busy_us = jnp.minimum(flop / CLOCK_FLOP_PER_US, estimate_us)
+    return 1.0 + p.clock_drop * busy_us / (estimate_us + 2.0 * CLOCK_US)
+
+
+def soft_max(softness, a, b):
+    """A maximum of two numbers >= 0 that is rounded where they are close.
+
+    (a + b + sqrt((a - b)^2 + 4 softness a b)) / 2: max(a, b) for softness 0, a + b for 1.
+    """
+    square = (a - b) ** 2 + 4.0 * softness * a * b
+    some = square > 0
+    root = jnp.where(some, jnp.sqrt(jnp.where(some, square, 1.0)), 0.0)
+    return 0.5 * (a + b + root)

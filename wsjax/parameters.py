@@ -3,7 +3,7 @@
 Each has a unit, a neutral value with which its term vanishes (so that a file that leaves it out is
 the paper's machine), and a weak prior: a typical value on a data-centre GPU and the spread of its
 logarithm, for tables that do not determine it. `family` parameters belong to a kernel family (how
-the code is written), the others to the machine.
+the code is written), the others to the machine. The equations are in `traffic` and `durations`.
 """
 
 import math
@@ -34,27 +34,95 @@ class Parameters(NamedTuple):
     """A value for each parameter of `PARAMETERS`: floats, or arrays in a program."""
 
     launch_us: float = 0.0
+    launch_per_stage_us: float = 0.0
+    launch_wide_us: float = 0.0
+    launch_saved_us: float = 0.0
     load_throughput_bytes_per_us: float = INF
+    fabric_throughput_bytes_per_us: float = INF
+    l2_throughput_bytes_per_us: float = INF
+    dram_throughput_bytes_per_us: float = INF
+    out_of_bounds_cost: float = 0.0
+    pitch_cost: float = 0.0
+    pitch_across_cost: float = 1.0
+    short_row_cost: float = 0.0
+    l2_capacity_bytes: float = INF
+    warm_hit_share: float = 1.0
     load_startup_us: float = 0.0
+    load_issue_us: float = 0.0
     load_latency_us: float = 0.0
+    latency_throughput_bytes_per_us: float = INF
+    crowding_latency_us: float = 0.0
+    dram_latency_first_us: float = 0.0
+    dram_latency_us: float = 0.0
+    sharing: float = 0.0
+    latency_exposure: float = 1.0
     compute_throughput_flop_per_us: float = INF
     compute_throughput_bytes_per_us: float = INF
+    smem_throughput_bytes_per_us: float = INF
+    spill_throughput_bytes_per_us: float = INF
+    clock_drop: float = 0.0
     compute_startup_us: float = 0.0
     sync_us: float = 0.0
+    drain_us: float = 0.0
+    drain_wide_us: float = 0.0
+    mma_queue: float = INF
+    softness: float = 0.0
+    dram_softness: float = 0.0
     store_throughput_bytes_per_us: float = INF
+    direct_throughput_bytes_per_us: float = INF
+    drain_throughput_bytes_per_us: float = INF
     epilogue_startup_us: float = 0.0
+    overhead_hidden: float = 0.0
+
+
+def _time(meaning: str, typical: float, *, family: bool = False) -> Parameter:
+    return Parameter("µs", meaning, 0.0, typical, family=family)
+
+
+def _rate(meaning: str, typical: float, *, family: bool = False, unit: str = "B/µs") -> Parameter:
+    return Parameter(unit, meaning, INF, typical, 0.7, family=family)
 
 
 PARAMETERS: dict[str, Parameter] = {
-    "launch_us": Parameter("µs", "once a kernel, before the first wave", 0.0, 4.0),
-    "load_throughput_bytes_per_us": Parameter("B/µs", "an SM's loads", INF, 60e3),
-    "load_startup_us": Parameter("µs", "a DMA warp busy issuing a tile-load", 0.0, 0.03),
-    "load_latency_us": Parameter("µs", "from transfer to data visible, overlapped", 0.0, 0.5),
-    "compute_throughput_flop_per_us": Parameter("flop/µs", "an SM's matrix unit", INF, 7e6),
-    "compute_throughput_bytes_per_us": Parameter("B/µs", "the paper's basis", INF, 25e3),
-    "compute_startup_us": Parameter("µs", "a step's fixed MATH time", 0.0, 0.02, family=True),
-    "sync_us": Parameter("µs", "a step's semaphores", 0.0, 0.01, family=True),
-    "store_throughput_bytes_per_us": Parameter("B/µs", "an SM's stores of C", INF, 40e3),
-    "epilogue_startup_us": Parameter("µs", "an epilogue's fixed time", 0.0, 0.3, family=True),
+    "launch_us": _time("once a kernel, before the first wave", 4.5),
+    "launch_per_stage_us": _time("setting up the barriers of a ring slot", 0.05, family=True),
+    "launch_wide_us": _time("more to launch with 8 MATH warps or more", 0.15, family=True),
+    "launch_saved_us": _time("less to launch for a serial kernel", 0.5, family=True),
+    "load_throughput_bytes_per_us": _rate("what one SM can pull", 180e3),
+    "fabric_throughput_bytes_per_us": _rate("L2 to the SMs, all of them", 17e6),
+    "l2_throughput_bytes_per_us": _rate("the L2 slices, requests coalesced", 11e6),
+    "dram_throughput_bytes_per_us": _rate("DRAM, all of it", 13e6),
+    "out_of_bounds_cost": Parameter("1", "extra cost of a byte out of bounds", 0.0, 5.0),
+    "pitch_cost": Parameter("1", "extra cost of a byte at a row pitch of odd 16 B", 0.0, 0.8),
+    "pitch_across_cost": Parameter("1", "that of an operand stored across k, relative", 1.0, 0.8),
+    "short_row_cost": Parameter("1", "extra cost of a byte in rows of 64 B", 0.0, 0.6),
+    "l2_capacity_bytes": Parameter("B", "what L2 keeps between waves", INF, 45e6, 0.5),
+    "warm_hit_share": Parameter("1", "share of a warm L2's data that hits", 1.0, 0.8, 0.2),
+    "load_startup_us": _time("a DMA warp busy issuing a tile-load", 0.03),
+    "load_issue_us": _time("least time of a step's loads", 0.08, family=True),
+    "load_latency_us": _time("from transfer to data visible, overlapped", 0.15, family=True),
+    "latency_throughput_bytes_per_us": _rate("latency's share that grows with bytes", 200e3),
+    "crowding_latency_us": _time("latency added when all SMs load", 0.09),
+    "dram_latency_first_us": _time("latency of a miss in the first wave", 0.55),
+    "dram_latency_us": _time("latency of a miss later", 0.5),
+    "sharing": Parameter("1", "s CTAs share a tile: misses / (1 + x log s)", 0.0, 0.15),
+    "latency_exposure": Parameter("1", "of latency beside transfer: 1 adds up", 1.0, 0.03),
+    "compute_throughput_flop_per_us": _rate("an SM's matrix unit", 7.8e6, unit="flop/µs"),
+    "compute_throughput_bytes_per_us": _rate("the paper's basis", 25e3),
+    "smem_throughput_bytes_per_us": _rate("operands from shared memory", 230e3),
+    "spill_throughput_bytes_per_us": _rate("accumulators that spill", 20e3),
+    "clock_drop": Parameter("1", "slow-down at 1000 TFLOP/s for long", 0.0, 0.23),
+    "compute_startup_us": _time("a step's fixed MATH time", 0.02, family=True),
+    "sync_us": _time("a step's semaphores", 0.01, family=True),
+    "drain_us": _time("draining the MMAs of 64 of k, if none stays in flight", 0.035, family=True),
+    "drain_wide_us": _time("the same for 128 columns", 0.02, family=True),
+    "mma_queue": Parameter("MMAs", "MMAs that issue ahead", INF, 7.0, 0.5, family=True),
+    "softness": Parameter("1", "of the bounds of a step's period", 0.0, 0.005, family=True),
+    "dram_softness": Parameter("1", "more of it where DRAM sets the rate", 0.0, 1.0, 0.5),
+    "store_throughput_bytes_per_us": _rate("an SM's epilogue", 52e3, family=True),
+    "direct_throughput_bytes_per_us": _rate("stores straight from registers", 5e3, family=True),
+    "drain_throughput_bytes_per_us": _rate("the last wave's stores, all SMs", 6.3e6),
+    "epilogue_startup_us": _time("an epilogue's fixed time", 0.3, family=True),
+    "overhead_hidden": Parameter("odds", "of a CTA's overhead hiding", 0.0, 0.9, family=True),
 }
 assert tuple(PARAMETERS) == Parameters._fields

@@ -1,0 +1,135 @@
+"""The terms of a real GPU: neutral values vanish, waves add up, rasters count, time grows."""
+
+import jax
+import numpy as np
+import pytest
+from reference import Case, simulate
+
+from wsjax.durations import Kernel, Machine, kernel, soft_max
+from wsjax.events import Pipeline
+from wsjax.hardware import load_hardware
+from wsjax.limits import Facts
+from wsjax.parameters import PARAMETERS, Parameters
+from wsjax.programs import Inputs, formulas
+from wsjax.raster import raster, window
+from wsjax.space import COLUMNS, SCHEDULES, Configuration
+
+H200 = Facts(*map(float, load_hardware("h200").facts))
+SHARED = H200._replace(ctas_per_sm_max=8.0)
+BASIS = {"compute_throughput_bytes_per_us": np.inf}
+TYPICAL = Parameters(**{name: x.typical for name, x in PARAMETERS.items()} | BASIS)
+NEUTRAL = Parameters(load_throughput_bytes_per_us=60e3, compute_throughput_flop_per_us=7e6)
+kernels = jax.jit(jax.vmap(kernel, in_axes=(0, None)))
+
+
+def machine(parameters: Parameters, facts: Facts = SHARED) -> Machine:
+    return Machine(facts, parameters, 2.0, 2.0, 1.0)
+
+
+def configurations(rows: int, seed: int = 0, **columns) -> Configuration:
+    rng = np.random.default_rng(seed)
+    drawn = {name: rng.integers(1, 4096, rows) for name in "mnk"}
+    drawn |= {name: rng.choice([64, 128], rows) for name in ("block_m", "block_n", "block_k")}
+    drawn |= {"stages": rng.integers(1, 7, rows), "mma_in_flight": rng.integers(0, 2, rows)}
+    drawn |= {"schedule": rng.integers(0, 4, rows), "group_m": rng.choice([1, 4, 8], rows)}
+    drawn |= {"layout": rng.integers(0, 4, rows), "l2_state": rng.integers(0, 2, rows)}
+    default = {name: column.default_number or 4 for name, column in COLUMNS.items()}
+    given = default | {"grid_ctas": 0, "dma_warps": 1, "math_warps": 8} | drawn | columns
+    return Configuration(**{name: np.broadcast_to(x * 1.0, (rows,)) for name, x in given.items()})
+
+
+def test_in_a_neutral_machine_all_waves_are_alike_and_move_whole_tiles():
+    c = configurations(500)
+    found = kernels(c, machine(NEUTRAL, H200))
+    for name in Pipeline._fields:
+        first, full, last = (np.asarray(getattr(p, name)) for p in waves(found))
+        np.testing.assert_allclose(first, full, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(last, full, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(found.full.load_a_us, c.block_m * c.block_k * 2 / 60e3, rtol=1e-12)
+    np.testing.assert_allclose(found.full.load_b_us, c.block_n * c.block_k * 2 / 60e3, rtol=1e-12)
+    np.testing.assert_allclose(found.full.load_latency_us, 0, atol=1e-12)
+    flop = 2 * c.block_m * c.block_n * c.block_k
+    np.testing.assert_allclose(found.full.compute_us, flop / 7e6, rtol=1e-12)
+
+
+def waves(found: Kernel) -> tuple[Pipeline, Pipeline, Pipeline]:
+    return found.first, found.full, found.last
+
+
+def case(p: Pipeline, row: int, **changes) -> Case:
+    values = {n.removesuffix("_us"): float(np.asarray(x)[row]) for n, x in p._asdict().items()}
+    whole = ("k_tiles", "tiles", "stages", "dma_warps", "mma_in_flight")
+    values |= {name: int(values[name]) for name in whole}
+    return Case(**values | {"schedule": SCHEDULES[int(values["schedule"])]} | changes)
+
+
+def test_a_kernel_is_its_full_waves_with_the_first_and_the_last_exchanged():
+    rows = 300
+    c = configurations(rows, seed=1)
+    found: Kernel = kernels(c, machine(TYPICAL))
+    inputs = Inputs(c, machine(TYPICAL), True)
+    times, settled = formulas(inputs, False, True)
+    assert np.mean(settled) > 0.9
+    several = np.asarray(found.full.tiles) > 1
+    assert 0.3 < several.mean() < 0.9
+    for row in np.flatnonzero(np.asarray(settled)):
+        alone = {"tiles": 1, "schedule": "serial"}
+        first, full, last = (simulate(case(p, row, **alone)).time for p in waves(found))
+        expected = simulate(case(found.full, row)).time + first - full
+        expected += (last - full) * several[row] + found.launch_us[row]
+        np.testing.assert_allclose(times[row], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("group", [1, 2, 4, 7])
+def test_windows_of_whole_rows_and_groups_are_counted_exactly(group):
+    tiles_m, tiles_n, block = 14, 9, 64
+    c = configurations(1, m=tiles_m * block, n=tiles_n * block, block_m=block, block_n=block)
+    r = raster(c._replace(group_m=np.array([float(group)])), H200, 1.0)
+    order = [
+        (first + row, column)
+        for first in range(0, tiles_m, group)
+        for column in range(tiles_n)
+        for row in range(min(group, tiles_m - first))
+    ]
+    for tiles in [*range(1, group + 1), *range(group, group * tiles_n + 1, group)]:
+        rows, columns = zip(*order[:tiles], strict=True)
+        found = window(r, float(tiles))
+        assert float(found.rows[0]) == len(set(rows))
+        assert float(found.cols[0]) == max(1, len(set(columns)))
+    for groups in range(1, tiles_m // group + 1):
+        found = window(r, float(groups * group * tiles_n))
+        assert (float(found.rows[0]), float(found.cols[0])) == (groups * group, tiles_n)
+
+
+def times(c: Configuration) -> np.ndarray:
+    inputs = Inputs(c, machine(TYPICAL), True)
+    return np.asarray(formulas(inputs, False, True)[0])
+
+
+def test_time_never_falls_when_k_grows():
+    c = configurations(4000, seed=2, k=64 * np.random.default_rng(3).integers(1, 64, 4000))
+    longer = c._replace(k=c.k + 128 * np.random.default_rng(4).integers(1, 16, 4000))
+    aligned = c._replace(k=np.ceil(c.k / 64) * 64)
+    assert np.all(times(longer) >= times(aligned) * (1 - 1e-9))
+
+
+@pytest.mark.parametrize("side", ["m", "n"])
+def test_time_seldom_falls_when_a_side_grows(side):
+    """It may where a wave boundary changes which tiles share L2, or a raster turns."""
+    start = {name: 128.0 * np.random.default_rng(5).integers(1, 40, 4000) for name in "mnk"}
+    c = configurations(4000, seed=6, **start)
+    wider = c._replace(**{side: getattr(c, side) + 128.0})
+    ratio = times(wider) / times(c)
+    assert np.mean(ratio < 0.99) < 0.02
+    assert ratio.min() > 0.7
+
+
+def test_soft_max_lies_between_the_larger_and_the_sum():
+    a, b = np.random.default_rng(7).uniform(0, 2, (2, 1000))
+    for softness in (0.0, 0.01, 0.5, 1.0):
+        found = np.asarray(soft_max(softness, a, b))
+        assert np.all(found >= np.maximum(a, b) - 1e-12)
+        assert np.all(found <= a + b + 1e-12)
+    np.testing.assert_allclose(soft_max(0.0, a, b), np.maximum(a, b), rtol=1e-12)
+    np.testing.assert_allclose(soft_max(1.0, a, b), a + b, rtol=1e-12)
+    assert soft_max(0.5, 0.0, 0.0) == 0
