@@ -97,7 +97,19 @@ def test_an_illegal_configuration(capsys):
         (f"{H200} --hardware h20", ["did you mean 'h200'?"]),
         (f"{H200} --tils 3", ["--tils", "--tile"]),
         ("predikt", ["predict"]),
+        (
+            f"{H200.replace('-k 4096', '-k 0')} --hardware h20",
+            ["did you mean 'h200'?", "-k: 0 is not a whole number"],
+        ),
+        (H200.replace("128x128x64", "１２８x128x64"), ["is no tile; write it as 128x128x64"]),
+        (H200.replace("-m 4096", "-m 4_096"), ["'4_096' is not a whole number"]),
+        ("predict foo", ["'foo': not expected here; see wsjax predict --help"]),
         ("predict --table a.csv", ["--table and --out go together"]),
+        ("predict --table a.csv -m 4", ["--table and --out go together", "-m: not with --table"]),
+        (
+            "predict --table nowhere.csv --out b.doc --hardware h20",
+            ["nowhere.csv: no such file", "b.doc: a table's name ends in", "did you mean 'h200'?"],
+        ),
         ("predict --table a.csv --out b.csv -m 4 --json", ["-m, --json: not with --table"]),
         ("predict --table nowhere.csv --out b.csv", ["nowhere.csv: no such file"]),
         ("predict --table nowhere.csv --out b.doc", ["b.doc: a table's name ends in"]),
@@ -146,7 +158,7 @@ def test_version_and_help(capsys):
     ("error", "code", "message"),
     [
         (OSError(28, "No space left on device", "x.csv"), 1, "x.csv: No space left on device"),
-        (PermissionError(13, "Permission denied", "x.csv"), 1, "x.csv: Permission denied"),
+        (PermissionError(13, "Permission denied", "x.csv"), 2, "x.csv: Permission denied"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
@@ -179,3 +191,66 @@ def test_no_colour_where_it_is_not_wanted():
     )
     assert "\x1b[3" not in shown.stdout
     assert "22.000 µs" in shown.stdout
+
+
+def test_what_the_options_left_out_is_shown(capsys):
+    command = f"{H200} --hardware h200".replace(" --stages 4", "")
+    shown = run(capsys, command).out
+    assert "6 stages, 1 DMA and 8 MATH warps" in shown
+    assert run(capsys, command.replace("128x128x64", "128X128X64")).out == shown
+
+
+def test_large_numbers_are_powers_of_ten(capsys):
+    command = TOY.replace("-m 512 -n 512", f"-m {2**31} -n {2**31}")
+    time = next(x for x in run(capsys, command).out.splitlines() if " time " in x)
+    assert "e+" in time
+
+
+def test_streams_that_are_not_utf_8():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    for command, code in ((TOY, 0), (f"{TOY} --schedule é", 2)):
+        shown = subprocess.run(
+            [sys.executable, "-m", "wsjax.cli", *command.split()],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        assert shown.returncode == code
+        assert "Traceback" not in shown.stderr
+        assert "?s" in shown.stdout or code
+
+
+def test_compiled_programs_are_kept(tmp_path):
+    """In the user's cache folder, if there can be one; what is printed is the same."""
+    (tmp_path / "file").write_text("")
+    outputs = []
+    for cache in (tmp_path / "cache", tmp_path / "cache", tmp_path / "file"):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+        environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+        environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        shown = subprocess.run(
+            [sys.executable, "-m", "wsjax.cli", *TOY.split(), "--json"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        )
+        assert shown.stderr == ""
+        outputs.append(shown.stdout)
+    assert len(set(outputs)) == 1
+    kept = [path for path in (tmp_path / "cache" / "wsjax").rglob("*") if path.is_file()]
+    assert kept
+
+
+def test_a_byte_order_mark_in_a_machines_file(capsys, tmp_path):
+    machine = tmp_path / "mine.toml"
+    machine.write_text("\ufeff" + load_hardware("toy").text, encoding="utf-8")
+    assert "22.000" in run(capsys, TOY.replace("toy", str(machine))).out
+
+
+def test_a_sweep_file_is_no_machine(capsys, tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text("[columns]\nm = 1\n")
+    shown = run(capsys, TOY.replace("toy", str(path)), 2)
+    assert "is a sweep file, no machine; run it: wsjax sweep" in shown.err

@@ -1,4 +1,5 @@
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,8 @@ def test_numbers_and_words():
         pd.Series([1, 2, 3], dtype="Int64"),
         pd.Series([1, 2, 3], dtype="float32"),
         pd.Series([1, 2.0, np.int32(3)], dtype=object),
+        pd.Series(["1", " 2 ", "3.0"], dtype=object),
+        pd.Series([Decimal(1), Decimal("2.0"), "3"], dtype=object),
         pd.Series([1, 2, 3], dtype="category"),
         pd.Series([1, 2, 3], dtype="int64[pyarrow]"),
     ],
@@ -77,8 +80,16 @@ def test_kinds_of_words(dtype):
         ({"m": [1, 2, 2**64 - 1]}, "first in row 2 (from 0): 18446744073709551615"),
         ({"m": [1, np.nan, 3]}, "column 'm': blank in 1 row, first in row 1 (from 0)"),
         ({"m": pd.Series([1, None, 3], dtype="Int64")}, "column 'm': blank in 1 row"),
-        ({"m": [1, "128", 3]}, "column 'm': not a number in 1 row, first in row 1 (from 0): '128'"),
-        ({"m": ["1", "128", "3"]}, "column 'm': not a number in 3 rows"),
+        ({"m": ["1", "128x", "3"]}, "column 'm': not a number in 1 row, first in row 1 (from 0): "
+                                    "'128x'; write whole numbers"),
+        ({"m": ["1", "-2", "x"]}, "column 'm': not a whole number from 1 to 2147483648 in 1 row"),
+        ({"m": ["1", "2.5", "1e3"]}, "column 'm': not a number in 2 rows, first in row 1"),
+        ({"m": [1, 10**400, 10**5000]}, "column 'm': not a whole number from 1 to 2147483648 in 2"),
+        ({"m": [[1], [2], [3]]}, "column 'm': not a number in 3 rows, first in row 0"),
+        ({"m": ["1", " ", "3"]}, "column 'm': blank in 1 row, first in row 1"),
+        ({"layout": ["nt", "", "nn"]}, "column 'layout': blank in 1 row, first in row 1"),
+        ({"layout": [["nt"], "nt", "nn"]}, "'layout': unknown word in 1 row, first in row 0"),
+        ({"m": [Decimal(1), Decimal("2.5"), Decimal("Infinity")]}, "in 2 rows, first in row 1"),
         ({"m": [True, False, True]}, "column 'm': not a number in 3 rows"),
         ({"m": [1, True, 3]}, "column 'm': not a number in 1 row"),
         ({"m": [1j, 2, 3]}, "column 'm': not a number in 3 rows"),

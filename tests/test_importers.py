@@ -3,7 +3,6 @@
 import gzip
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -275,15 +274,14 @@ def test_any_text_is_read_or_refused(tmp_path_factory, text):
 BIG = """
 import resource, sys, time
 from wsjax.importers import read
-start = time.perf_counter()
 found = read(sys.argv[1])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(found.report.kept, time.perf_counter() - start, peak / 1024)
+print(found.report.kept, time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
 def test_a_large_table_in_bounded_time_and_memory(tmp_path):
-    """A fifth of a million rows, in a fifth of the 30 s; pieces keep memory near the table's."""
+    """A fifth of a million rows, in a fifth of the 30 s (of the processor, imports included);
+    pieces keep memory near the table's."""
     rows, path = 200_000, tmp_path / "big.csv"
     with path.open("w") as file:
         file.write(f"{HEADER}\n")
@@ -292,11 +290,10 @@ def test_a_large_table_in_bounded_time_and_memory(tmp_path):
                 f"{64 + i % 500},{128 + i // 500},256,128,128,64,4,pingpong,bf16,nt,{i + 1}\n"
             )
     run = [sys.executable, "-c", BIG, str(path)]
-    start = time.perf_counter()
     out = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
     assert int(out[0]) == rows
-    assert float(out[1]) < 6, f"{time.perf_counter() - start} s in all"
-    assert float(out[2]) < 700
+    assert float(out[1]) < 6
+    assert int(out[2]) < 700 * 1024
 
 
 def test_columns_that_a_format_cannot_lack(tmp_path):

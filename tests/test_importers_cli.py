@@ -65,6 +65,3 @@ def test_predict_takes_other_tools_files(capsys, tmp_path):
     assert table["block_m"].to_pylist() == [256] * 4
     assert table["time_us_measured"].null_count == 0
     assert len(set(table["reason"].to_pylist())) == 1
-    run(capsys, "predict", "--table", PROFILER, "--out", out)
-    assert read_table(out)["reason"].to_pylist() == ["not_modelled"] * 4  # tf32 has no rate
-    assert wsjax.predict(wsjax.import_table(WRONG).table)["time_us"].notna().all()

@@ -147,6 +147,7 @@ def test_kernel_names():
     ) == {
         **{"block_m": 64, "block_n": 256, "block_k": 64, "cluster_m": 1, "cluster_n": 2},
         **{"layout": "nt", "schedule": "serial", "math_warps": 4, "mma_in_flight": 1, "stages": 4},
+        **{"write_back": "direct"},
     }
     cooperative = kernel_names.parse(
         PINGPONG.replace("pingpong", "cooperative").replace("_tnn_", "_ntn_")

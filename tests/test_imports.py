@@ -18,6 +18,7 @@ LAYERS = (
     "limits",
     "parameters",
     "hardware",
+    "intervals",
     "axes",
     "overrides",
     "spec",
@@ -25,17 +26,24 @@ LAYERS = (
     "closed",
     "periodic",
     "raster",
+    "traffic",
     "durations",
     "programs",
     "batch",
     "files",
+    "csv_files",
     "tables",
     "frame",
     "importers",
     "measured",
     "metrics",
     "fit",
+    "identify",
+    "priors",
     "rounds",
+    "validation",
+    "calibration",
+    "reports",
     "predictions",
     "best",
     "dataset",
@@ -44,6 +52,8 @@ LAYERS = (
     "console",
     "sweep_console",
     "import_console",
+    "fit_console",
+    "compiled",
     "cli",
 )
 """Each module imports only those above it; a package counts as one."""
@@ -83,7 +93,7 @@ def test_imports_point_upwards(path):
     assert _imports(path) - {module} <= set(LAYERS[: LAYERS.index(module)])
 
 
-def test_only_tables_imports_pyarrow():
+def test_only_tables_import_pyarrow():
     users = {
         path.name
         for path in FILES
@@ -92,7 +102,7 @@ def test_only_tables_imports_pyarrow():
         and "pyarrow" in [getattr(node, "module", None), *(alias.name for alias in node.names)]
         and not _typing_only(path, node)
     }
-    assert users == {"tables.py"}
+    assert users == {"tables.py", "csv_files.py"}
 
 
 def _typing_only(path: Path, node: ast.stmt) -> bool:

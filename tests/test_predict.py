@@ -5,6 +5,7 @@ project's measured tables of CUTLASS 4.2 sm90 kernels and of a GEMM in Triton's 
 (NVIDIA H200, 2026-11-29).
 """
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ import pytest
 
 import wsjax
 from wsjax.errors import InputError
+from wsjax.hardware import load_hardware
 from wsjax.importers import convert
+from wsjax.parameters import Parameters
 from wsjax.predictions import predict_table
-from wsjax.tables import PREDICTION_COLUMNS, read_metadata, read_table
+from wsjax.tables import PREDICTION_COLUMNS, read_metadata, read_table, write_table
 
 DATA = Path(__file__).parent / "data"
 CUTLASS = DATA / "h200_cutlass_ws_excerpt.csv.gz"
@@ -157,3 +160,82 @@ def test_mistakes_of_a_file_name_it(tmp_path):
     assert len(error.value.problems) == 3
     assert all(problem.startswith(f"{path}: column") for problem in error.value.problems)
     assert not out.exists()
+
+
+def test_status_counts_beside_measured_times_only():
+    row = toy(block_k=65, status="ok")
+    with pytest.warns(UserWarning, match="column 'status' has no effect"):
+        found = wsjax.predict(row, "toy")
+    assert found["reason"].tolist() == ["block_multiple"]
+    for time in ("time_us_measured", "time_us_median", "latency (ms)"):
+        found = wsjax.predict(row.assign(**{time: 3.0}), "toy")
+        assert found["legal"].tolist() == [True]
+
+
+def test_a_blank_needs_a_measured_table():
+    frame = toy(m=np.nan, status="failed")
+    with (
+        pytest.warns(UserWarning, match="has no effect"),
+        pytest.raises(InputError, match="column 'm': blank in 1 row"),
+    ):
+        wsjax.predict(frame, "toy")
+    found = wsjax.predict(frame.assign(time_us_measured=np.nan), "toy")
+    assert found["reason"].tolist() == ["incomplete"]
+
+
+@pytest.mark.parametrize("hardware", [None, 3, ["toy"]])
+def test_what_is_no_machine(hardware):
+    with pytest.raises(InputError, match="expected a machine's name"):
+        wsjax.predict(toy(), hardware)
+
+
+def test_decimals_that_are_whole():
+    table = pa.Table.from_pandas(toy(), preserve_index=False)
+    position = table.column_names.index("m")
+    decimals = table.set_column(position, "m", table["m"].cast(pa.decimal128(21, 2)))
+    assert wsjax.predict(decimals, "toy")["time_us"].to_pylist() == [pytest.approx(22.0)]
+
+
+def test_a_machine_that_costs_no_time_is_warned_of():
+    free = wsjax.Hardware("free", load_hardware("toy").facts, Parameters())
+    with pytest.warns(UserWarning, match="free: no parameter of this machine costs time"):
+        wsjax.predict(toy(), free)
+
+
+HEADER = "m,n,k,block_m,block_n,block_k,note"
+ROW = "512,512,256,128,128,64,é"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"{HEADER}\n{ROW}\n".encode(),
+        f"\ufeff{HEADER}\r\n{ROW}\r\n".encode(),
+        f"{HEADER}\n{ROW}\n".replace(",", ";").encode(),
+        f"{HEADER}\n{ROW}\n".replace(",", "\t").encode(),
+        f"{HEADER}\n{ROW}\n".encode("utf-16"),
+        gzip.compress(f"{HEADER}\n{ROW}\n".encode()),
+    ],
+    ids=["plain", "mark", "semicolons", "tabs", "utf-16", "gzip"],
+)
+def test_tables_are_read_by_their_content(tmp_path, content):
+    source, out = tmp_path / "t.csv", tmp_path / "p.parquet"
+    source.write_bytes(content)
+    predict_table(source, out, "toy")
+    found = read_table(out).to_pylist()
+    assert [(row["m"], row["note"]) for row in found] == [(512, "é")]
+
+
+def test_mistakes_of_source_destination_and_machine_come_together(tmp_path):
+    with pytest.raises(InputError) as error:
+        predict_table(tmp_path / "no.csv", tmp_path / "no" / "p.csv", "tyo")
+    assert len(error.value.problems) == 3
+
+
+def test_a_directory_is_a_table(tmp_path):
+    (tmp_path / "d").mkdir()
+    table = pa.Table.from_pandas(toy(), preserve_index=False)
+    for name in ("a", "b"):
+        write_table(table, tmp_path / "d" / f"{name}.parquet", {})
+    predict_table(tmp_path / "d", tmp_path / "p.csv", "toy")
+    assert read_table(tmp_path / "p.csv").num_rows == 2

@@ -466,3 +466,33 @@ def test_the_quickstart_sweep_is_about_100_000_rows_most_of_them_legal():
         legal &= holds
     assert legal.sum() > 0.8 * kept.sum()
     assert set(columns["schedule"][legal]) == {0, 1, 2, 3}
+
+
+def test_a_machines_file_is_no_sweep(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("sms = 4\nsmem_bytes_per_sm = 102400\nwarp_size = 32\n")
+    with pytest.raises(InputError, match="is a machine's file, no sweep"):
+        load_spec(path)
+
+
+def test_a_machine_that_is_listed_twice_is_complained_of_once(tmp_path):
+    path = tmp_path / "two.toml"
+    path.write_text(
+        'hardware = ["toy", "toy"]\n[columns]\nm = 1\nn = 1\nk = 1\n'
+        "block_m = 64\nblock_n = 64\nblock_k = 64\n"
+    )
+    with pytest.raises(InputError) as error:
+        load_spec(path)
+    assert error.value.problems == (f'{path}: hardware: "toy" is in the list twice; leave one out',)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_problem_files_have_commas_semicolons_or_tabs(tmp_path, mark):
+    (tmp_path / "p.csv").write_text("name,m,n,k\na,1,2,3\n".replace(",", mark))
+    path = tmp_path / "s.toml"
+    path.write_text(
+        'hardware = "toy"\n[problems]\nfile = "p.csv"\n[columns]\n'
+        "block_m = 64\nblock_n = 64\nblock_k = 64\n"
+    )
+    spec = load_spec(path)
+    assert len(spec.product(spec.hardware[0])) == 1

@@ -1,6 +1,7 @@
 """Sweeps: what a directory holds, that it can be resumed and repeated, and what is refused."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,7 +99,7 @@ def test_every_reader_opens_it(spec, tmp_path):
     query = f"SELECT count(*), min(time_us), any_value(schedule) FROM '{out}/*.parquet'"
     counted = duckdb.connect().execute(query).fetchall()[0]
     frames = [pd.read_parquet(out), pq.read_table(out).to_pandas()]
-    frames.append(pl.read_parquet(out / "*.parquet").to_pandas())
+    frames += [pl.read_parquet(path).to_pandas() for path in (out, out / "*.parquet")]
     for frame in frames:
         assert (len(frame), frame["time_us"].min()) == (rows, counted[1])
     assert counted[0] == rows
@@ -118,10 +119,10 @@ def test_files_are_the_same_each_time_and_when_resumed(spec, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         wsjax.sweep(spec, resumed, progress=stop_after)
     kept = shards(resumed)
-    assert 0 < len(kept) - 1 < first.shards
+    assert 0 < len(kept) < first.shards
     assert len(pd.read_parquet(resumed)) > 0
     second = wsjax.sweep(spec, resumed)
-    assert second.resumed == len(kept) - 1
+    assert second.resumed == len(kept)
     assert second._replace(directory=whole, resumed=0) == first
     assert shards(resumed) == shards(whole)
     assert wsjax.sweep(spec, whole).resumed == first.shards
@@ -147,11 +148,14 @@ def test_progress_and_best(spec, tmp_path):
     assert summary.fastest is not None
     assert summary.fastest["tflops"] == found["tflops"].max()
     assert len(summary.best) == 8
-    for row in summary.best:
+    assert {best.row["problem"] for best in summary.best} == {"wide", "tall", "odd"}
+    assert {best.row["hardware"] for best in summary.best} == {"toy", "mine"}
+    for row, alike in summary.best:
         same = found
         for key in ("problem", "hardware", "sms", "load_latency_us"):
             same = same[same[key] == row[key]]
         assert row["time_us"] == same["time_us"].min()
+        assert alike == (same["time_us"] == row["time_us"]).sum()
         assert row.keys() == set(found.columns)
 
 
@@ -163,19 +167,27 @@ def test_one_problem_shows_its_few_best(tmp_path):
     )
     summary = wsjax.sweep(path, tmp_path / "out")
     found = pd.read_parquet(tmp_path / "out").sort_values("time_us", kind="stable")
-    best = pd.DataFrame(summary.best)
-    for name in ("time_us", "block_m", "block_n", "schedule"):
-        assert best[name].tolist() == found[name].tolist()[:5]
+    times = found.groupby("time_us", sort=True)
+    assert len(times) >= 3
+    firsts = times.first().head(5)
+    assert [best.row["time_us"] for best in summary.best] == firsts.index.tolist()
+    assert [best.alike for best in summary.best] == times.size().tolist()[:5]
+    for name in ("block_m", "block_n", "schedule"):
+        assert [best.row[name] for best in summary.best] == firsts[name].tolist()
 
 
 @pytest.mark.parametrize("each", [1, 3])
-def test_best_is_the_same_whatever_the_pieces(each):
+@pytest.mark.parametrize("problems", [1, 3, 12, 100, 500])
+def test_best_is_the_same_whatever_the_pieces(each, problems):
     random = np.random.default_rng(0)
     columns = {
-        "problem": random.integers(0, 12, 500),
+        "problem": np.unique(random.integers(0, problems, 500), return_inverse=True)[1]
+        if problems < 500
+        else np.arange(500),
         "time_us": random.integers(1, 20, 500).astype(float),
         "tflops": random.integers(1, 20, 500).astype(float),
     }
+    columns["problem"].sort()
 
     def run(size):
         best = Best(("problem",), each)
@@ -190,14 +202,24 @@ def test_best_is_the_same_whatever_the_pieces(each):
         return best
 
     whole = run(500)
-    assert list(whole.first) == [(p,) for p in dict.fromkeys(columns["problem"].tolist())][:8]
-    for (problem,), rows in whole.first.items():
-        order = np.lexsort((np.arange(500), columns["time_us"], columns["problem"] != problem))
-        assert [row["row"] for row in rows] == order[:each].tolist()
+    count = columns["problem"].max() + 1
+    shown = {int(leader.row["problem"]): leader for leader in whole.leaders()}
+    assert len(shown) == min(count, 8)
+    assert min(shown) == 0
+    assert max(shown) >= count * 2 // 3
+    for problem in shown:
+        rows = np.flatnonzero(columns["problem"] == problem)
+        times, firsts, sizes = np.unique(
+            columns["time_us"][rows], return_index=True, return_counts=True
+        )
+        leaders = [x for x in whole.leaders() if x.row["problem"] == problem]
+        assert [x.row["time_us"] for x in leaders] == times[:each].tolist()
+        assert [x.row["row"] for x in leaders] == rows[firsts[:each]].tolist()
+        assert [x.alike for x in leaders] == sizes[:each].tolist()
     assert whole.fastest is not None
     assert whole.fastest["row"] == columns["tflops"].argmax()
     for size in (1, 7, 250):
-        assert run(size).first == whole.first
+        assert run(size).leaders() == whole.leaders()
         assert run(size).fastest == whole.fastest
 
 
@@ -210,6 +232,7 @@ def test_a_sweep_over_launch_time_has_one_such_column(tmp_path):
     wsjax.sweep(path, tmp_path / "out")
     found = pd.read_parquet(tmp_path / "out")
     assert found["launch_us"].tolist() == [1.0, 3.0]
+    assert found.columns.tolist() == [*COLUMNS, "hardware", *PREDICTION_COLUMNS]
     assert found["time_us"].diff().iloc[1] == pytest.approx(2.0)
 
 
@@ -237,6 +260,9 @@ def test_other_directories_are_refused(spec, tmp_path):
     (out / "thesis.doc").rename(out / "part-00000.parquet")
     with pytest.raises(InputError, match=r"no sweep wrote: part-00000\.parquet"):
         wsjax.sweep(spec, out)
+    pl.DataFrame({"a": [1]}).write_parquet(out / "part-00000.parquet")
+    with pytest.raises(InputError, match=r"no sweep wrote: part-00000\.parquet"):
+        wsjax.sweep(spec, out)
     (out / "part-00000.parquet").unlink()
     wsjax.sweep(spec, out)
     (out / "notes.txt").write_text("")
@@ -245,7 +271,7 @@ def test_other_directories_are_refused(spec, tmp_path):
     (out / "notes.txt").unlink()
     before = shards(out)
     spec.write_text(SPEC.replace("512", "513").replace("[64, 128]", "[64]"))
-    with pytest.raises(InputError, match=r"holds another sweep \(the sweep file has changed\)"):
+    with pytest.raises(InputError, match=r"belongs to another sweep \(the sweep file has changed"):
         wsjax.sweep(spec, out)
     spec.write_text(SPEC)
     machine = spec.parent / "mine.toml"
@@ -253,16 +279,68 @@ def test_other_directories_are_refused(spec, tmp_path):
     with pytest.raises(InputError, match="a hardware file has changed"):
         wsjax.sweep(spec, out)
     assert shards(out) == before
-    (out / dataset.MANIFEST).write_text("{}")
-    with pytest.raises(InputError, match="is no manifest of a sweep"):
+
+
+def test_shards_that_are_too_many_are_refused(spec, tmp_path):
+    out = tmp_path / "out"
+    wsjax.sweep(spec, out)
+    shutil.copy(out / "part-00000.parquet", out / "part-00006.parquet")
+    with pytest.raises(InputError, match=r"part-00006\.parquet: is no shard of this sweep, which"):
         wsjax.sweep(spec, out)
+
+
+def edit(path: Path, change) -> None:
+    """Write a shard again with other rows or metadata."""
+    table = pq.read_table(path)
+    texts = dict(pq.read_metadata(path).metadata)
+    texts.pop(b"ARROW:schema")
+    table, texts = change(table, texts)
+    pq.write_table(table.replace_schema_metadata(texts), path, compression="zstd")
+
+
+def other_counts(table, texts):
+    shard = json.loads(texts[b"wsjax.shard"])
+    return table, texts | {b"wsjax.shard": json.dumps(shard | {"filtered": -1}).encode()}
+
+
+def flip(path: Path, position: int) -> None:
+    """Change bytes in the middle of a file, and leave its footer as it is."""
+    data = bytearray(path.read_bytes())
+    data[position : position + 64] = bytes(64)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-20]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(bytes(len(path.read_bytes()))),
+        lambda path: flip(path, 100),
+        lambda path: edit(path, lambda table, texts: (table.slice(1), texts)),
+        lambda path: edit(path, other_counts),
+        lambda path: edit(path, lambda table, texts: (table, texts | {b"wsjax.shard": b"[1]"})),
+        lambda path: shutil.copy(path.with_name("part-00002.parquet"), path),
+    ],
+    ids=["short", "empty", "zeros", "pages", "row lost", "counts", "no shard", "another"],
+)
+def test_a_damaged_shard_is_made_again(spec, tmp_path, damage):
+    out = tmp_path / "out"
+    whole = wsjax.sweep(spec, out)
+    before = shards(out)
+    damage(out / "part-00001.parquet")
+    assert shards(out) != before
+    with pytest.warns(UserWarning, match=r"part-00001\.parquet: is damaged; it is made again"):
+        summary = wsjax.sweep(spec, out)
+    assert shards(out) == before
+    assert summary == whole._replace(resumed=5)
 
 
 def test_two_sweeps_at_once_are_refused(tmp_path):
     with (
-        dataset.open_dataset(tmp_path / "d", {"a": "b"}),
+        dataset.open_dataset(tmp_path / "d", {"a": "b"}, 1),
         pytest.raises(WsjaxError, match="another sweep is writing here"),
-        dataset.open_dataset(tmp_path / "d", {"a": "b"}),
+        dataset.open_dataset(tmp_path / "d", {"a": "b"}, 1),
     ):
         pass
 
@@ -351,14 +429,59 @@ def test_memory_does_not_grow_with_rows(tmp_path, monkeypatch):
     assert peaks[2] < 1.2 * peaks[1]
 
 
-def test_manifest_says_what_is_done(spec, tmp_path):
+def test_shards_say_what_they_are(spec, tmp_path):
     summary = wsjax.sweep(spec, tmp_path / "out")
-    manifest = json.loads((tmp_path / "out" / dataset.MANIFEST).read_text())
-    assert len(manifest["shards"]) == summary.shards
-    ranges = [(s["hardware"], s["start"], s["stop"]) for s in manifest["shards"].values()]
+    texts = [tables.read_metadata(path) for path in sorted((tmp_path / "out").iterdir())]
+    found = [json.loads(text.pop("shard")) for text in texts]
+    assert len(found) == summary.shards
+    assert sum(shard["rows"] for shard in found) == summary.rows
     half = CANDIDATES // 2
     bounds = [*range(0, half, 256), half]
     expected = [(bounds[i], bounds[i + 1]) for i in range(len(bounds) - 1)]
+    ranges = [(shard["hardware"], shard["start"], shard["stop"]) for shard in found]
     assert ranges == [(name, *pair) for name in ("toy", "mine") for pair in expected]
-    texts = tables.read_metadata(tmp_path / "out" / "part-00000.parquet")
-    assert {f"wsjax.{key}": text for key, text in texts.items()} == manifest["texts"]
+    assert all(text == texts[0] for text in texts)
+    assert texts[0].keys() == {"schema_version", "version", "hardware", "name", "spec"}
+
+
+def test_large_sweeps_are_warned_of(spec, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, "MANY", 1000)
+    with pytest.warns(UserWarning, match=r"1,152 candidates: 6 files in .*out"):
+        wsjax.sweep(spec, tmp_path / "out")
+
+
+def test_names_are_no_markup(spec, tmp_path, capsys):
+    names = ["[/]", "[red]x[/red]", ":smile:"]
+    rows = [
+        f'{{ name = "{name}", m = {64 * i}, n = 64, k = 64 }}' for i, name in enumerate(names, 1)
+    ]
+    problems = f"[problems]\nrows = [{', '.join(rows)}]\n"
+    spec.write_text(
+        SPEC.replace('[problems]\nfile = "shapes.csv"\n', problems).split("[filter]")[0]
+    )
+    assert main(["sweep", str(spec), "--out", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in names)
+
+
+def test_a_machine_that_costs_no_time_is_warned_of(spec, tmp_path):
+    free = "sms = 4\nsmem_bytes_per_sm = 102400\nwarp_size = 32\n"
+    (spec.parent / "mine.toml").write_text(free)
+    spec.write_text(SPEC.replace('"toy", ', "").split("[hardware_parameters]")[0])
+    with pytest.warns(UserWarning, match="mine: no parameter of this machine costs time"):
+        wsjax.sweep(spec, tmp_path / "out")
+
+
+@pytest.mark.parametrize("source", [None, 3, {"m": 1}])
+def test_what_is_no_sweep(source):
+    with pytest.raises(InputError, match="a sweep is a file's name or a Spec"):
+        wsjax.sweep(source)
+
+
+def test_places_where_nothing_can_be_made(spec, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file" / "out", tmp_path / ("x" * 300), Path("/proc/none")):
+        assert main(["sweep", str(spec), "--out", str(place)]) == 2
+        shown = capsys.readouterr().err
+        assert str(place) in shown
+        assert ".tmp" not in shown

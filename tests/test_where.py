@@ -156,3 +156,10 @@ def test_all_mistakes_at_once():
     with pytest.raises(InputError) as caught:
         parse("blok_m > 3 and schedule == 'x' or m / 2 > k")
     assert len(caught.value.problems) == 3
+
+
+@pytest.mark.parametrize("text", ["m > 1)", "(m > 1", "m > 1]", "m > 1}", "(m > 1]", "m >\n (1"])
+def test_brackets_that_do_not_match(text):
+    """Messages show none of the brackets that the reader puts around the text."""
+    with pytest.raises(InputError, match=r"not a condition \(brackets do not match\); write a"):
+        parse(text)

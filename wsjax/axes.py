@@ -23,6 +23,7 @@ PROBLEM_COLUMNS = ("m", "n", "k", "batch", "dtype_in", "dtype_out", "layout")
 RANGE_KEYS = ("from", "to", "step", "factor")
 FLOATS_MAX = 1_000_000
 COMPLAINTS_MAX = 5
+DELIMITERS = ",;\t"
 
 
 def read_values(
@@ -195,7 +196,9 @@ def read_problem_file(path: Path, refuse: Refuse) -> list[dict[str, Any]] | None
             return refuse("file", f"{path}: expected a .csv, .csv.gz or .parquet file")
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, skipinitialspace=True, strict=True)
+            mark = max(DELIMITERS, key=file.readline().count)
+            file.seek(0)
+            reader = csv.DictReader(file, skipinitialspace=True, strict=True, delimiter=mark)
             rows = [{key: _cell(key, value) for key, value in row.items()} for row in reader]
             header = reader.fieldnames
     except UnicodeDecodeError:

@@ -97,4 +97,5 @@ def _columns(part: Part, numbers: dict[str, np.ndarray], rows: int) -> dict[str,
     columns = {name: tables.configuration_column(name, full[name]) for name in COLUMNS}
     others = [name for name in full if name not in COLUMNS and name not in part.swept]
     columns |= {name: tables.words(full[name], part.words[name]) for name in others}
-    return columns | {name: tables.number_column(full[name]) for name in part.swept}
+    ours = [name for name in part.swept if name not in tables.PREDICTION_COLUMNS]
+    return columns | {name: tables.number_column(full[name]) for name in ours}

@@ -15,15 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsjax import __version__, measured, validation
+from wsjax import __version__, intervals, measured, validation
 from wsjax.errors import InputError, nearest
 from wsjax.hardware import Hardware, format_hardware, load_hardware
 from wsjax.measured import Measured
 from wsjax.metrics import Metrics
 from wsjax.parameters import PARAMETERS, Parameters
 
-SAMPLE_ROWS = 20_000
+SAMPLE_ROWS = 12_288
 CORRELATED = 0.95
+FEWEST_PROBLEMS = 20
+"""From how many held-out problems the spread of times is taken."""
 
 
 class Fitted(NamedTuple):
@@ -142,6 +144,9 @@ def calibrate(
         note="",
     )
     validated = validation.evaluate(rows, fitted)
+    spread = _spread(validated, ~training, found.predicted_error)
+    fitted = replace(fitted, spread=spread)
+    validated = validation.evaluate(rows, fitted)
     figures = [validation.metrics_of(validated, which) for which in (training, ~training)]
     has = bool((~training).any())
     result = Calibration(
@@ -165,7 +170,7 @@ def _chosen(
     machine: Hardware, fix: Collection[str], free: Collection[str], *, family_only: bool
 ) -> list[str]:
     """The parameters to fit; InputError for names that are none, or none left."""
-    from wsjax.rounds import candidates
+    from wsjax.priors import candidates
 
     possible = candidates(machine)
     problems = [
@@ -204,6 +209,20 @@ def _sample(rows: Measured, seed: int) -> Measured:
     rank = np.arange(len(order)) - first
     chosen = order[np.argsort(rank, kind="stable")[:SAMPLE_ROWS]]
     return rows.take(np.sort(chosen))
+
+
+def _spread(
+    found: validation.Validated, held_out: np.ndarray, parameter_error: float
+) -> dict[str, Any]:
+    """The [spread] table: from held-out problems if there are enough, else from all rows, which the
+    fit saw, so that the parameters' errors come on top."""
+    problems = found.rows.problem
+    enough = len(np.unique(problems[held_out])) >= FEWEST_PROBLEMS
+    which = held_out if enough else np.ones_like(held_out)
+    error = np.log(found.rows.time_us / found.predicted_us)
+    rows = found.rows.take(which)
+    errors = intervals.Errors(rows.configurations, found.waves[which], rows.problem, error[which])
+    return intervals.fit_spread(errors, 0.0 if enough else _rounded(parameter_error, 3))
 
 
 def _correlated(correlation: np.ndarray) -> tuple[tuple[str, str, float], ...]:

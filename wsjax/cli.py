@@ -1,16 +1,25 @@
 """The command line: verbs only. What they do is elsewhere, and imported when a verb needs it."""
 
+import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, CycloptsError, Parameter, Token
+from cyclopts import App, CycloptsError, Parameter, Token, UnusedCliTokensError
 
 from wsjax import __version__
+from wsjax.compiled import keep_compiled
 from wsjax.errors import InputError, WsjaxError
+
+PLACES = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
+}
+"""Errors of the system that another file or directory mends, as those of `InputError`."""
 
 app = App(
     name="wsjax",
@@ -24,10 +33,10 @@ app.command(hardware)
 
 def _whole(_: object, tokens: Sequence[Token]) -> int:
     """A whole number as it is written: 3.5 is none."""
-    try:
-        return int(tokens[0].value)
-    except ValueError:
-        raise ValueError(f"'{tokens[0].value}' is not a whole number") from None
+    text = tokens[0].value
+    if not re.fullmatch(r"[+-]?[0-9]{1,30}", text):
+        raise ValueError(f"'{text}' is not a whole number")
+    return int(text)
 
 
 Whole = Annotated[int | None, Parameter(converter=_whole)]
@@ -97,11 +106,14 @@ def predict(
         from wsjax import console
 
         return console.predict_one(given, hardware, as_json=json)
+    problems = []
     if table is None or out is None:
-        raise InputError("--table and --out go together: --table FILE --out FILE")
+        problems.append("--table and --out go together: --table FILE --out FILE")
     if given or json:
         alone = ", ".join([*given, *(["--json"] if json else [])])
-        raise InputError(f"{alone}: not with --table, whose columns say it; leave out")
+        problems.append(f"{alone}: not with --table, whose columns say it; leave out")
+    if problems or table is None or out is None:
+        raise InputError(problems)
     from wsjax.predictions import predict_table
 
     predict_table(table, out, hardware)
@@ -247,8 +259,13 @@ def show_hardware(name: HardwareName, /) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; its exit code: 0, 1 (could not go on), 2 (wrong input), 130 (Ctrl-C)."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    keep_compiled()
     with warnings.catch_warnings():
         warnings.simplefilter("default")
+        warnings.filterwarnings("ignore", message=".*persistent compilation cache")
         warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")
         try:
             code = app(
@@ -262,6 +279,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except WsjaxError as error:
             _say(str(error))
             return error.exit_code
+        except UnusedCliTokensError as error:
+            verb = " ".join(["wsjax", *(error.command_chain or ())])
+            words = ", ".join(f"'{word}'" for word in error.unused_tokens or ())
+            _say(f"{words}: not expected here; see {verb} --help")
+            return 2
         except CycloptsError as error:
             _say(str(error))
             return 2
@@ -274,7 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             _say(f"{where}{error.strerror or error}")
-            return 1
+            return 2 if error.errno in PLACES else 1
 
 
 def _say(text: str) -> None:

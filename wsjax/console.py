@@ -5,15 +5,18 @@ import math
 import re
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from wsjax import frame as frames
 from wsjax import predictions, tables
-from wsjax.errors import InputError
+from wsjax.errors import InputError, gather
 from wsjax.hardware import Hardware, hardware_names, load_hardware
 from wsjax.limits import explain
 from wsjax.space import COLUMNS, DTYPE_BYTES, DTYPES, LAYOUTS, SCHEDULES, Configuration
 
+LONG = 1e9
+"""From here on numbers are shown as powers of ten."""
 BLOCKS = ("block_m", "block_n", "block_k")
 COLUMNS_OF = {"--dtype": ("dtype_in", "dtype_out")}
 PARTS = {
@@ -22,7 +25,7 @@ PARTS = {
     "steady": "steady_us",
     "epilogue": "epilogue_us",
 }
-TILE = re.compile(r"(\d+)x(\d+)x(\d+)")
+TILE = re.compile(r"([0-9]{1,20})[xX]([0-9]{1,20})[xX]([0-9]{1,20})")
 
 
 def predict_one(options: Mapping[str, Any], hardware: str, *, as_json: bool) -> int:
@@ -32,8 +35,8 @@ def predict_one(options: Mapping[str, Any], hardware: str, *, as_json: bool) -> 
     """
     import numpy as np
 
-    machine = load_hardware(hardware)
-    columns = {name: np.asarray([value]) for name, value in _configuration(options).items()}
+    machine, numbers = gather(partial(load_hardware, hardware), partial(_configuration, options))
+    columns = {name: np.asarray([value]) for name, value in numbers.items()}
     row = frames.Rows(columns, np.zeros(1, dtype=bool), None)
     prediction = predictions.evaluate(row, machine)
     found = tables.prediction_columns(prediction, extrapolated=not machine.calibrated)
@@ -115,19 +118,24 @@ def _show_prediction(
     table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
-    table.add_row("time", f"{record['time_us']:,.3f} µs")
+    table.add_row("time", f"{number(record['time_us'], 3)} µs")
     for label, name in PARTS.items():
-        table.add_row(f"  {label}", f"{parts[name]:,.3f} µs")
-    table.add_row("MATH warps wait", f"{record['math_wait_us']:,.3f} µs")
-    table.add_row("DMA warps wait", f"{record['dma_wait_us']:,.3f} µs")
-    table.add_row("rate", f"{record['tflops']:,.1f} TFLOP/s")
+        table.add_row(f"  {label}", f"{number(parts[name], 3)} µs")
+    table.add_row("MATH warps wait", f"{number(record['math_wait_us'], 3)} µs")
+    table.add_row("DMA warps wait", f"{number(record['dma_wait_us'], 3)} µs")
+    table.add_row("rate", f"{number(record['tflops'], 1)} TFLOP/s")
     table.add_row("waves", f"{record['waves']:,}")
     table.add_row("k-tiles", f"{record['k_tiles']:,}")
     memory = f"{record['smem_bytes']:,} of {machine.facts.smem_bytes_per_sm:,} B"
     table.add_row("shared memory", memory)
     table.add_row("limiter", record["limiter"])
     table.add_row("method", record["method"])
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
+
+
+def number(value: float, digits: int) -> str:
+    """A number for people: with so many digits behind the point, or a power of ten."""
+    return f"{value:,.{digits}f}" if abs(value) < LONG else f"{value:.6g}"
 
 
 def list_hardware() -> None:

@@ -1,99 +1,160 @@
-"""A sweep's directory: Parquet shards and a manifest, valid at every instant.
+"""A sweep's directory: Parquet shards and nothing else, valid at every instant.
 
-A shard appears whole, by renaming; the manifest, replaced after each, says which are done and what
-the sweep is. Who repeats the command with the same texts goes on with the first shard that is not
-done. The manifest's name begins with `_` so that readers of a directory pass it by.
+A shard appears whole, by renaming. Its metadata says which sweep it belongs to and, under
+`wsjax.shard`, which of its candidate rows it stands for: so a directory alone tells what is done,
+and who repeats the command with the same texts makes what is missing or damaged.
 """
 
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from wsjax import tables
 from wsjax.errors import InputError, WsjaxError
-from wsjax.files import replacing
+from wsjax.limits import REASONS
 
-MANIFEST = "_manifest.json"
-SHARD = re.compile(r"part-\d{5,}\.parquet")
-TEMPORARY = re.compile(r"\..*\.tmp")
+SHARD_KEY = "wsjax.shard"
+SHARD = re.compile(r"part-(\d{5,})\.parquet")
+TEMPORARY = re.compile(rf"\.{SHARD.pattern}\.tmp")
+PARQUET = b"PAR1"
 WORDS = {
+    "wsjax.name": "it has another name",
     "wsjax.spec": "the sweep file has changed",
     "wsjax.hardware": "a hardware file has changed",
     "wsjax.version": "another version of wsjax wrote it",
+    "wsjax.schema_version": "its tables have other columns",
 }
+MEND = "choose another --out, or delete it"
+
+
+class Shard(NamedTuple):
+    """What one file stands for: candidate rows `start` to `stop` on a machine, and how many of
+    them were written, filtered away, and illegal for each reason."""
+
+    hardware: str
+    start: int
+    stop: int
+    rows: int
+    filtered: int
+    illegal: dict[str, int]
+
+    def text(self) -> str:
+        """As the metadata hold it."""
+        return json.dumps(self._asdict(), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """An open directory. `texts`: what every file's metadata says; `shards`: those done, by name,
-    each with its candidate rows' range and counts."""
+    """An open directory; `shards`: the files that were there, by number, None if damaged."""
 
     directory: Path
-    texts: Mapping[str, str]
-    shards: dict[str, dict[str, Any]]
+    shards: dict[int, Shard | None]
 
     def path(self, number: int) -> Path:
         """Where shard `number` is."""
         return self.directory / f"part-{number:05d}.parquet"
 
-    def finished(self, number: int) -> dict[str, Any] | None:
-        """What the manifest says of shard `number`, if it is done and its file is there."""
-        path = self.path(number)
-        return self.shards.get(path.name) if path.is_file() else None
+    def finished(self, number: int, hardware: str, start: int, stop: int) -> Shard | None:
+        """Shard `number` if it was there and stands for these rows; a warning if it does not."""
+        if number not in self.shards:
+            return None
+        shard = self.shards[number]
+        if shard is not None and shard[:3] == (hardware, start, stop):
+            return shard
+        self.warn(number)
+        return None
 
-    def record(self, number: int, shard: dict[str, Any]) -> None:
-        """Write into the manifest that shard `number` is done."""
-        self.shards[self.path(number).name] = shard
-        _save(self)
+    def warn(self, number: int) -> None:
+        """Say that shard `number` is there but can't be used."""
+        warnings.warn(f"{self.path(number)}: is damaged; it is made again", stacklevel=2)
 
 
 @contextmanager
-def open_dataset(directory: Path, texts: Mapping[str, str]) -> Iterator[Dataset]:
-    """Make or resume the directory of the sweep that `texts` describe; no one else may meanwhile.
+def open_dataset(directory: Path, texts: Mapping[str, str], count: int) -> Iterator[Dataset]:
+    """Make or resume the directory of the sweep that `texts` describe, of `count` shards; no one
+    else may meanwhile.
 
     Raises InputError for a directory of another sweep, or with files that no sweep wrote.
     """
     if directory.exists() and not directory.is_dir():
         raise InputError(f"{directory}: is a file; give a directory")
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: can't make this directory: {error.strerror}") from None
     with _locked(directory):
-        dataset = Dataset(directory, texts, _finished(directory, texts))
-        _save(dataset)
-        yield dataset
+        yield Dataset(directory, _shards(directory, texts, count))
 
 
-def _finished(directory: Path, texts: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The shards that the manifest in `directory` lists; InputError if it is not this sweep's."""
-    mend = "choose another --out, or delete it"
-    names = sorted(p.name for p in directory.iterdir() if not TEMPORARY.fullmatch(p.name))
-    known = [name for name in names if name == MANIFEST or SHARD.fullmatch(name)]
-    foreign = [name for name in names if MANIFEST not in names or name not in known]
+def _shards(directory: Path, texts: Mapping[str, str], count: int) -> dict[int, Shard | None]:
+    """The shards in `directory`; InputError if anything else is there."""
+    found: dict[int, Shard | None] = {}
+    foreign, left = [], []
+    for path in sorted(directory.iterdir()):
+        match = SHARD.fullmatch(path.name)
+        if TEMPORARY.fullmatch(path.name):
+            left.append(path)
+        elif match is None or not _is_ours(path):
+            foreign.append(path.name)
+        else:
+            number = int(match[1])
+            found[number] = _read(path, texts)
+            if number >= count or path.name != f"part-{number:05d}.parquet":
+                last = f"part-{count - 1:05d}.parquet"
+                raise InputError(
+                    f"{path}: is no shard of this sweep, which ends with {last}; {MEND}"
+                )
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
         raise InputError(
-            f"{directory}: holds files that no sweep wrote: {', '.join(foreign[:3])}{more}; {mend}"
+            f"{directory}: holds files that no sweep wrote: {', '.join(foreign[:3])}{more}; {MEND}"
         )
-    if not names:
-        return {}
-    try:
-        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-        found, shards = dict(manifest["texts"]), dict(manifest["shards"])
-    except (ValueError, TypeError, KeyError):
-        raise InputError(f"{directory / MANIFEST}: is no manifest of a sweep; {mend}") from None
+    for path in left:
+        with suppress(OSError):
+            path.unlink()
+    return found
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a sweep wrote a file, as far as one can tell when it is damaged."""
+    if not path.is_file():
+        return False
+    footer = tables.read_footer(path)
+    if footer is not None:
+        return "wsjax.spec" in footer.texts
+    with path.open("rb") as file:
+        return file.read(len(PARQUET)) in (PARQUET, b"", b"\0" * len(PARQUET))
+
+
+def _read(path: Path, texts: Mapping[str, str]) -> Shard | None:
+    """What a file stands for, None if it is damaged; InputError if it is another sweep's."""
+    footer = tables.read_footer(path)
+    if footer is None:
+        return None
+    found = {key: text for key, text in footer.texts.items() if key != SHARD_KEY}
     differing = [key for key in {**texts, **found} if found.get(key) != texts.get(key)]
     if differing:
         why = " and ".join(WORDS.get(key, f"{key} differs") for key in differing)
-        raise InputError(f"{directory}: holds another sweep ({why}); {mend}")
-    return shards
+        raise InputError(f"{path}: belongs to another sweep ({why}); {MEND}")
+    shard = _parse(footer.texts.get(SHARD_KEY, ""))
+    return shard if shard is not None and shard.rows == footer.rows else None
 
 
-def _save(dataset: Dataset) -> None:
-    content = {"texts": dict(dataset.texts), "shards": dict(sorted(dataset.shards.items()))}
-    with replacing(dataset.directory / MANIFEST) as file:
-        file.write(json.dumps(content, indent=1).encode())
+def _parse(text: str) -> Shard | None:
+    """A `Shard` from its text, if that is one whose counts add up."""
+    try:
+        shard = Shard(**json.loads(text))
+        counts = [shard.start, shard.stop, shard.rows, shard.filtered, *shard.illegal.values()]
+    except (ValueError, TypeError, AttributeError):
+        return None
+    whole = all(type(count) is int and count >= 0 for count in counts)
+    known = set(shard.illegal) <= set(REASONS)
+    return shard if whole and known and sum(counts[2:]) == shard.stop - shard.start else None
 
 
 @contextmanager

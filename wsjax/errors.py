@@ -1,7 +1,8 @@
 """What wsjax says when it cannot go on: what, where, the nearest valid value, how to mend it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class WsjaxError(Exception):
@@ -18,6 +19,19 @@ class InputError(WsjaxError):
     def __init__(self, problems: str | Iterable[str]):
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
         super().__init__("\n".join(self.problems))
+
+
+def gather(*steps: Callable[[], Any]) -> list[Any]:
+    """What each step returns; InputError with the mistakes of all those that fail."""
+    results, problems = [], []
+    for step in steps:
+        try:
+            results.append(step())
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return results
 
 
 def nearest(word: object, choices: Iterable[str]) -> str:

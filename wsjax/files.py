@@ -5,7 +5,7 @@ A file is written under a temporary name beside its place and renamed when it is
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO
@@ -23,8 +23,11 @@ def suffix(path: str | Path) -> str:
     raise InputError(f"{path}: a table's name ends in {', '.join(SUFFIXES)}; choose one of them")
 
 
-def check_destination(path: str | Path) -> None:
-    """Raise InputError if no table can be written to `path`, before any work is done for it."""
+def check_destination(path: str | Path, source: str | Path | None = None) -> None:
+    """Raise InputError if no table can be written to `path`, before any work is done for it.
+
+    source: a table that is read for it, which must not be written over.
+    """
     path = Path(path)
     suffix(path)
     if path.is_dir():
@@ -33,6 +36,10 @@ def check_destination(path: str | Path) -> None:
         raise InputError(f"{path}: there is no directory {path.parent}; make it first")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: directory {path.parent} is not writable; choose another")
+    if source is not None:
+        read, written = Path(source).resolve(), path.resolve()
+        if read == written or (read.is_dir() and read in written.parents):
+            raise InputError(f"{path}: is the table that is read, or inside it; choose another")
 
 
 def existing(path: str | Path) -> Path:
@@ -48,15 +55,21 @@ def existing(path: str | Path) -> Path:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` when the block ends well, and else vanishes."""
+    """A binary file that takes the place of `path` when the block ends well, and else vanishes.
+
+    It is on the disk before it has its name, so that a name never stands for half a file.
+    """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
             yield file
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, str(temporary)):
-            error.filename = str(path)
+            error.filename, error.filename2 = str(path), None
         raise

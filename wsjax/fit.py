@@ -10,11 +10,16 @@ the measurement's noise), Levenberg-Marquardt minimises
 (`programs.predict_row`); for rows where that is not proved, `offset` = log(exact / closed form) at
 the last iterate is added and renewed between rounds, so that residuals are exact where rounds end
 and only the slopes of those few rows are the formula's.
+
+One compiled program gives the logarithms of a chunk of rows and their slopes, in forward mode (few
+parameters, many rows). Between its calls optimistix takes a step on an equivalent problem of a few
+rows, (rho, R) with R'R = J'J and R'rho = J'h, so that no program depends on the number of rows.
 """
 
-from functools import partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,141 +28,142 @@ import optimistix as optx
 from wsjax.parameters import Parameters
 from wsjax.programs import Inputs, predict_row
 
-TOLERANCE = 1e-5
-"""Relative, and absolute in units of priors' spreads: where a fit ends."""
+CHUNK = 2_048
 MAX_STEPS = 60
+LEAST_GAIN = 1e-4
+"""A fit ends with the step that lowers the cost by less than this part."""
+MOST_REFUSED = 6
+"""Or after so many steps in a row that do not lower it."""
 
 
 class Sample(NamedTuple):
-    """Rows to fit, as full columns. `weight` is 1/s, 0 for rows that only fill up."""
+    """Rows to fit, in chunks. `weight` is 1/s."""
 
-    inputs: Inputs
-    log_time: Any
-    offset: Any
-    weight: Any
+    chunks: list[Inputs]
+    log_time: np.ndarray
+    offset: np.ndarray
+    weight: np.ndarray
 
 
 class Prior(NamedTuple):
     """For each parameter the centre and spread of its logarithm, whether it is free, and its
     value where it is not."""
 
-    centre: Any
-    spread: Any
-    free: Any
-    held: Any
+    centre: np.ndarray
+    spread: np.ndarray
+    free: np.ndarray
+    held: np.ndarray
 
-    def values(self, z) -> Any:
+    def values(self, z: Any) -> Any:
         """The parameters' values at z."""
         return jnp.where(self.free, jnp.exp(self.centre + self.spread * z), self.held)
 
 
-def _log_time(z, prior: Prior, row: Inputs):
-    """log(µs) of one row by the closed form."""
-    machine = row.machine._replace(parameters=Parameters(*prior.values(z)))
-    prediction = predict_row(row.configuration, machine, True).prediction
-    return jnp.log(prediction.time_us)
-
-
-@jax.custom_jvp
-def _log_times(z, prior: Prior, inputs: Inputs):
-    return jax.vmap(lambda row: _log_time(z, prior, row))(inputs)
-
-
-@_log_times.defjvp
-def _(primals, tangents):
-    """The whole Jacobian at once: few parameters, many rows, one fused pass."""
-    z, prior, inputs = primals
-
-    def slopes(row):
-        return jax.jacfwd(_log_time)(z, prior, row)
-
-    return _log_times(z, prior, inputs), jax.vmap(slopes)(inputs) @ tangents[0]
-
-
-def _misfit(z, prior: Prior, sample: Sample):
-    """The rows' residuals in their standard deviations."""
-    found = _log_times(z, prior, sample.inputs) + sample.offset
-    return (found - sample.log_time) * sample.weight
-
-
-def _residuals(z, problem: tuple[Prior, Sample]):
-    prior, sample = problem
-    u = _misfit(z, prior, sample)
-    rows = jnp.sum(sample.weight > 0)
-    robust = u * jnp.sqrt(2 / (jnp.sqrt(1 + u * u) + 1))
-    return jnp.concatenate([robust, jnp.where(prior.free, z, 0.0)]) / jnp.sqrt(rows)
+def sample(inputs: Inputs, time_us: np.ndarray, offset: np.ndarray, weight: np.ndarray) -> Sample:
+    """Rows of full columns as chunks; the last one repeats its last row."""
+    rows = len(time_us)
+    starts = range(0, rows, CHUNK)
+    chunks = [inputs.spread(np.minimum(np.arange(s, s + CHUNK), rows - 1)) for s in starts]
+    return Sample(chunks, np.log(time_us), offset, weight)
 
 
 @jax.jit
-def cost(z, prior: Prior, sample: Sample):
-    """What a fit minimises, times the number of rows."""
-    rows = jnp.sum(sample.weight > 0)
-    return jnp.sum(_residuals(z, (prior, sample)) ** 2) * rows
+def _chunk(z, prior: Prior, inputs: Inputs):
+    """(log times, their slopes for z) of a chunk's rows."""
+
+    def log_time(z, row: Inputs):
+        machine = row.machine._replace(parameters=Parameters(*prior.values(z)))
+        return jnp.log(predict_row(row.configuration, machine, True).prediction.time_us)
+
+    def both(row: Inputs):
+        def along(direction):
+            return jax.jvp(lambda z: log_time(z, row), (z,), (direction,))
+
+        return jax.vmap(along, out_axes=(None, 0))(jnp.eye(len(z)))
+
+    return jax.vmap(both)(inputs)
 
 
-@partial(jax.jit, static_argnames="max_steps")
-def solve(z, prior: Prior, sample: Sample, max_steps: int = MAX_STEPS):
-    """Levenberg-Marquardt from z -> (z, steps). Steps are bounded by damping in prior's units."""
-    solver = optx.LevenbergMarquardt(rtol=TOLERANCE, atol=TOLERANCE, norm=optx.rms_norm)
-    found = optx.least_squares(
-        _residuals, solver, z, (prior, sample), max_steps=max_steps, throw=False
-    )
-    return found.value, found.stats["num_steps"]
+def log_times(z: np.ndarray, prior: Prior, rows: Sample) -> tuple[np.ndarray, np.ndarray]:
+    """The closed form's log times (offsets not added) and their slopes for z, row by row."""
+    found = [_chunk(z, prior, chunk) for chunk in rows.chunks]
+    parts = zip(*[(np.asarray(value), np.asarray(slope)) for value, slope in found], strict=True)
+    value, slope = (np.concatenate(part)[: len(rows.log_time)] for part in parts)
+    return value, slope
 
 
-log_times = jax.jit(_log_times)
-"""log(µs) of rows by the closed form."""
+def misfit(z: np.ndarray, prior: Prior, rows: Sample) -> tuple[np.ndarray, np.ndarray]:
+    """The rows' residuals in their standard deviations, and the slopes of these."""
+    value, slope = log_times(z, prior, rows)
+    residual = (value + rows.offset - rows.log_time) * rows.weight
+    return residual, slope * rows.weight[:, None]
 
 
-@jax.jit
-def slopes(z, prior: Prior, sample: Sample):
-    """(residuals in their standard deviations, their Jacobian for z: one column a parameter)."""
-    basis = jnp.eye(len(z))
-    residual, push = jax.linearize(lambda z: _misfit(z, prior, sample), z)
-    return residual, jax.vmap(push, out_axes=1)(basis)
+def cost(z: np.ndarray, prior: Prior, rows: Sample) -> float:
+    """What a fit minimises, times the number of rows: comparable to a chi square."""
+    u, _ = misfit(z, prior, rows)
+    return float(np.sum(2 * np.sqrt(1 + u * u) - 2) + np.sum(z[prior.free] ** 2))
 
 
-class Information(NamedTuple):
-    """What rows say of parameters in units of their priors: curvature and scores' covariance."""
-
-    curvature: np.ndarray
-    scores: np.ndarray
-
-    def only(self, which: np.ndarray) -> "Information":
-        """Of these parameters, the others held."""
-        return Information(*(x[np.ix_(which, which)] for x in self))
-
-    def covariance(self) -> np.ndarray:
-        """The posterior covariance, prior included, in units of the priors' variances.
-
-        The sandwich H^-1 (scores + 1) H^-1 with H = curvature + 1. Rows of one problem are not
-        independent of each other, so scores are summed over a problem first.
-        """
-        one = np.eye(len(self.curvature))
-        inverse = np.linalg.inv(self.curvature + one)
-        robust = inverse @ (self.scores + one) @ inverse
-        floor = np.sqrt(np.maximum(np.diag(inverse) / np.diag(robust), 1.0))
-        return robust * floor[:, None] * floor[None, :]
+def _compressed(z: np.ndarray, prior: Prior, rows: Sample) -> tuple[np.ndarray, np.ndarray]:
+    """(rho, R) of the robust residuals and the priors': as many rows as parameters, and one more
+    for what no step can change."""
+    u, slope = misfit(z, prior, rows)
+    bend = np.sqrt(1 + u * u)
+    robust = u * np.sqrt(2 / (bend + 1))
+    slope = slope * (np.where(u == 0, 1.0, u / np.where(u == 0, 1.0, robust)) / bend)[:, None]
+    prior_part = np.where(prior.free, z, 0.0)
+    gram = slope.T @ slope + np.eye(len(z))
+    pull = slope.T @ robust + prior_part
+    total = robust @ robust + prior_part @ prior_part
+    root = np.linalg.cholesky(gram)
+    rho = np.linalg.solve(root, pull)
+    rest = np.sqrt(max(total - rho @ rho, 0.0))
+    scale = 1 / np.sqrt(len(u))
+    return np.append(rho, rest) * scale, np.vstack([root.T, np.zeros(len(z))]) * scale
 
 
-def information(residual: np.ndarray, jacobian: np.ndarray, problem: np.ndarray) -> Information:
-    """From `slopes` at a fit's end. `problem`: each row's, as a code."""
-    outlier = np.sqrt(1 + residual**2)
-    pull = jacobian * (residual / outlier)[:, None]
-    scores = np.zeros((problem.max(initial=0) + 1, jacobian.shape[1]))
-    np.add.at(scores, problem, pull)
-    return Information(jacobian.T @ (jacobian / outlier[:, None]), scores.T @ scores)
+def _linear(z, args):
+    """The compressed residuals around the point where they were taken, which is where optimistix
+    looks at them."""
+    at, rho, root = args
+    return rho + root @ (z - at), None
 
 
-def undetermined(known: Information, free: np.ndarray, threshold: float) -> np.ndarray:
-    """Which free parameters to hold, so that no direction of the others keeps a spread of
-    `threshold` times its prior: each time the one with the largest share in the worst direction.
-    """
-    held = np.zeros_like(free)
-    while (free & ~held).any():
-        which = np.flatnonzero(free & ~held)
-        variances, directions = np.linalg.eigh(known.only(which).covariance())
-        if variances[-1] < threshold**2:
+def _around(z, prior: Prior, rows: Sample):
+    """What `_linear` needs at z."""
+    rho, root = _compressed(np.asarray(z), prior, rows)
+    return z, jnp.asarray(rho), jnp.asarray(root)
+
+
+_OPTIONS = {"jac": "bwd"}
+
+
+@lru_cache
+def _solver() -> Any:
+    return optx.LevenbergMarquardt(rtol=1e-8, atol=1e-8)
+
+
+@eqx.filter_jit
+def _step(z, state, args):
+    return _solver().step(_linear, z, args, _OPTIONS, state, frozenset())[:2]
+
+
+def solve(z: np.ndarray, prior: Prior, rows: Sample, max_steps: int = MAX_STEPS) -> np.ndarray:
+    """Levenberg-Marquardt from z; damping, in units of the priors, bounds its steps."""
+    found = jnp.asarray(z)
+    args = _around(found, prior, rows)
+    shapes = jax.eval_shape(_linear, found, args)
+    state = _solver().init(_linear, found, args, _OPTIONS, *shapes, frozenset())
+    best, refused = np.inf, 0
+    for _ in range(max_steps):
+        loss = float(jnp.sum(args[1] ** 2))
+        found, state = _step(found, state, args)
+        lowered = loss < best
+        refused = 0 if lowered else refused + 1
+        done = lowered and best - loss < LEAST_GAIN * loss
+        best = min(best, loss)
+        if done or refused > MOST_REFUSED:
             break
-        held[which[np.argmax(np.abs(directions[:, -1]))]] = True
-    return held
+        args = _around(state.y_eval, prior, rows)
+    return np.asarray(found)

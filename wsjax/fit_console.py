@@ -117,4 +117,5 @@ def _table(
         table.add_column(heading, justify="left" if position in left else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    Console(width=width, markup=False, emoji=False).print(table)

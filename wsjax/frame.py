@@ -4,8 +4,11 @@ Rows count from 0 in messages. A blank in a configuration column is a mistake, e
 whose `status` says that it was not measured: that row is `incomplete`.
 """
 
+import math
+import re
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 SHOWN_WORDS = 3
 """How many unknown words of one column a message lists."""
+NEUTRAL = "no parameter of this machine costs time, so that times are 0; give it rates and times"
+SHOWN_LETTERS = 60
+WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
 
 
 class Rows(NamedTuple):
@@ -156,39 +162,64 @@ def _complaint(
     if not count:
         return []
     row = int(wrong.argmax())
-    value = values.iloc[row]
-    shown = repr(value) if isinstance(value, str) else str(value)
     rows = "1 row" if count == 1 else f"{count} rows"
     hint = f"; {mend}" if mend else ""
-    return [f"column '{name}': {what} in {rows}, first in row {row} (from 0): {shown}{hint}"]
+    where = f"first in row {row} (from 0): {_shown(values.iloc[row])}"
+    return [f"column '{name}': {what} in {rows}, {where}{hint}"]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value if len(value) <= SHOWN_LETTERS else f"{value[:SHOWN_LETTERS]}…")
+    try:
+        return str(value)[:SHOWN_LETTERS]
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def _whole_numbers(
     column: Column, values: "pd.Series", problems: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A column as int64, and where it is blank (1 there); what is wrong goes to `problems`."""
+    """A column as int64, and where it is blank (1 there); what is wrong goes to `problems`.
+
+    Text that spells a whole number is one, and blank text is blank.
+    """
     import pandas as pd
 
     missing = values.isna().to_numpy(dtype=bool)
     kept = np.asarray(values) if isinstance(values.dtype, pd.CategoricalDtype) else values
     types = pd.api.types
-    if types.is_integer_dtype(kept) or types.is_float_dtype(kept):
-        number = ~missing
-    else:
-        number = ~missing & np.fromiter(map(_is_number, kept), bool, len(values))
     floats = np.full(len(values), float(column.minimum))
-    if number.any():
-        floats[number] = np.asarray(kept[number], dtype=np.float64)
+    if types.is_integer_dtype(kept) or types.is_float_dtype(kept):
+        floats[~missing] = np.asarray(kept[~missing], dtype=np.float64)
+    else:
+        missing = missing | np.fromiter(map(_is_blank, kept), bool, len(values))
+        floats[~missing] = [_number(value) for value in kept[~missing]]
+    unread = np.isnan(floats)
+    floats[unread] = column.minimum
     outside = (floats < column.minimum) | (floats > column.maximum) | (floats != np.floor(floats))
     span = f"a whole number from {column.minimum} to {column.maximum}"
-    mend = "write numbers, not text or true/false"
     problems += _complaint(column.name, f"not {span}", values, outside)
-    problems += _complaint(column.name, "not a number", values, ~number & ~missing, mend)
+    problems += _complaint(column.name, "not a number", values, unread, "write whole numbers")
     return np.where(outside, 1, floats).astype(np.int64), missing
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+def _is_blank(value: object) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
+def _number(value: object) -> float:
+    """A number of any kind, or text that spells a whole one; NaN for what is none."""
+    if isinstance(value, str):
+        return float(value) if WHOLE.fullmatch(value := value.strip()) else math.nan
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.nan
 
 
 def _codes(
@@ -197,12 +228,16 @@ def _codes(
     """A text column as codes, and where it is blank (0 there)."""
     import pandas as pd
 
-    positions, found = pd.factorize(values)
-    missing = positions < 0
+    try:
+        positions, found = pd.factorize(values)
+    except TypeError:  # lists and the like
+        positions, found = pd.factorize(values.astype(str))
+    blank = np.asarray([*map(_is_blank, found), True])
+    missing = blank[positions]
     words = [word if isinstance(word, str) else None for word in found]
     known = [column.choices.index(word) if word in column.choices else -1 for word in words]
     codes = np.asarray([*known, 0], dtype=np.int64)[positions]
-    unknown = [index for index, code in enumerate(known) if code < 0]
+    unknown = [index for index, code in enumerate(known) if code < 0 and not blank[index]]
     for index in unknown[:SHOWN_WORDS]:
         hint = nearest(found[index], column.choices).removeprefix("; ")
         problems += _complaint(column.name, "unknown word", values, positions == index, hint)

@@ -54,6 +54,6 @@ def _show(report: Report) -> None:
     table.add_row("kept", f"{report.kept:,}", "for a fit")
     for reason, count in report.excluded.items():
         table.add_row(reason, f"{count:,}", outcome.REASONS.get(reason, "the file's own status"))
-    Console(width=WIDTH).print(table)
+    Console(width=WIDTH, markup=False, emoji=False).print(table)
     for note in report.notes:
         print(f"note: {note}")

@@ -1,5 +1,7 @@
 """Predictions for frames: `predict`, and what the command line asks of one configuration."""
 
+import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -7,9 +9,12 @@ import numpy as np
 
 from wsjax import frame as frames
 from wsjax import importers, tables
-from wsjax.errors import InputError
+from wsjax.errors import InputError, gather
 from wsjax.files import check_destination
 from wsjax.hardware import Hardware, load_hardware
+from wsjax.importers import csv_rows, plain
+from wsjax.importers.mapping import TIMES
+from wsjax.importers.source import open_source
 from wsjax.limits import REASONS
 from wsjax.space import COLUMNS
 
@@ -31,8 +36,11 @@ def predict(frame: Any, hardware: str | Path | Hardware = "h200") -> Any:
     columns of `wsjax.space.COLUMNS`; `m n k block_m block_n block_k` must be there, the others
     have defaults: one GEMM (`batch` 1) of bf16 in and out, `layout` nt, `schedule` persistent,
     `stages` the deepest ring that fits, `dma_warps` 1, `math_warps` 4 (pingpong and cooperative
-    8), `mma_in_flight` 0, cluster 1x1, `split_k` 1, `group_m` 1. Measured tables of
-    `wsjax.importers` are recognised by their columns. Rows with `status` ok are legal.
+    8), `mma_in_flight` 0, cluster 1x1, `split_k` 1, `group_m` 1, `grid_ctas` 0 (CTAs launched; 0:
+    as many as the SMs hold), `write_back` tma (C by asynchronous TMA; `direct`: from registers),
+    `l2_state` cold (`warm`: A and B are in L2 before the launch). Measured tables of
+    `wsjax.importers` are recognised by their columns. A row with `status` ok ran, and is legal,
+    where the table holds measured times too.
 
     hardware: a shipped machine's name, a TOML file, or a `Hardware`.
 
@@ -52,6 +60,13 @@ def predict(frame: Any, hardware: str | Path | Hardware = "h200") -> Any:
         if name in READ and given.count(name) == 1
     }
     translated = importers.convert(columns)
+    if translated is None and "status" in columns and not _has_times(given):
+        warnings.warn(
+            "column 'status' has no effect: no column of measured times (time_us_measured) stands "
+            "beside it",
+            stacklevel=2,
+        )
+        del columns["status"]
     rows = frames.read_rows(translated or columns, len(frame), given)
     if translated is None:
         frames.warn_of_misspelling(given)
@@ -73,6 +88,8 @@ def evaluate(rows: frames.Rows, machine: Hardware) -> Any:
     if legal is not None:
         legal = legal & (c.cluster_m == 1) & (c.cluster_n == 1) & (c.split_k == 1)
     prediction = batch.evaluate(c, machine, legal_override=legal)
+    if np.any(prediction.time_us == 0):
+        warnings.warn(f"{machine.name}: {frames.NEUTRAL}", stacklevel=3)
     lost = rows.incomplete
     if not lost.any():
         return prediction
@@ -95,15 +112,33 @@ def predict_table(source: str | Path, out: str | Path, hardware: str | Path | Ha
     A CSV or Parquet table keeps its columns as they are; of the other formats of
     `wsjax.importers` the table is the imported one.
     """
-    check_destination(out)
-    machine = load_hardware(hardware)
-    own = importers.format_of(source) in importers.TABLES
-    table = tables.read_table(source) if own else tables.from_frame(importers.read(source).table)
+    machine, table, _ = gather(
+        partial(load_hardware, hardware),
+        partial(_read, source),
+        partial(check_destination, out, source),
+    )
     try:
         predicted = predict(table, machine)
     except InputError as error:
         raise InputError([f"{source}: {problem}" for problem in error.problems]) from None
     tables.write_table(predicted, out, tables.metadata([machine]))
+
+
+def _read(path: str | Path) -> "pa.Table":
+    source = open_source(path)
+    if importers.format_of(path) not in importers.TABLES:
+        return tables.from_frame(importers.read(path).table)
+    return tables.read_table(
+        path,
+        parquet=source.parquet,
+        compressed=source.compressed,
+        encoding=source.encoding,
+        delimiter=csv_rows.delimiter_of(source.first_line()),
+    )
+
+
+def _has_times(names: list[Any]) -> bool:
+    return TIMES[0] in plain.names([name for name in names if isinstance(name, str)])
 
 
 def _names(frame: Any) -> list[Any]:

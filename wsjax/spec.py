@@ -122,6 +122,10 @@ def parse_spec(text: str, path: str | Path, machines: Sequence[Hardware] | None 
         raise InputError(f"{path}: not TOML: {error}") from None
     except RecursionError:
         raise InputError(f"{path}: not a sweep file: brackets nested too deep") from None
+    if not table.keys() & {"columns", "problems"} and table.keys() & {*FACTS, "parameters"}:
+        raise InputError(
+            f"{path}: is a machine's file, no sweep; name it in a sweep's hardware = [\"{path}\"]"
+        )
     problems: list[str] = []
 
     def refuse_in(section: str) -> Refuse:
@@ -190,14 +194,14 @@ def _read_hardware(names: Any, folder: Path, refuse: Refuse) -> tuple[Hardware, 
     if names is None:
         refuse("hardware", f"missing; give one or more of: {', '.join(hardware_names())}")
         return ()
-    found: list[Hardware] = []
+    found: dict[str, Hardware] = {}
 
     def check(key: str, name: Any) -> str:
         if not isinstance(name, str):
             return f"expected names in quotes, not {shown(name)}{nearest(name, hardware_names())}"
         shipped = name in hardware_names() or not name.endswith(".toml")
         try:
-            found.append(load_hardware(name if shipped else folder / name))
+            found[name] = load_hardware(name if shipped else folder / name)
         except InputError as error:
             for problem in error.problems:
                 refuse(key, problem.removeprefix("hardware: "))
@@ -206,10 +210,10 @@ def _read_hardware(names: Any, folder: Path, refuse: Refuse) -> tuple[Hardware, 
     if isinstance(names, dict):
         names = [names]
     read_values("hardware", names, check, refuse)
-    called = [machine.name for machine in found]
+    called = [machine.name for machine in found.values()]
     for name in sorted({name for name in called if called.count(name) > 1}):
         refuse("hardware", f"two machines are called '{name}'; rename one in its file")
-    return tuple(found)
+    return tuple(found.values())
 
 
 def _read_problems(

@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from wsjax.console import number
 from wsjax.sweeps import Summary, load_run, output_directory, sweep
 
-IF_VARIED = ("hardware", "DMA")
-"""Columns of a summary that are left out where all its rows agree."""
+ALIKE = "alike"
+IF_VARIED = {"hardware": set(), "DMA": set(), ALIKE: {"1"}}
+"""Columns of a summary that are left out where all its rows agree, and agree with this."""
 PIPE_WIDTH = 120
 INTERRUPTED = 130
 
@@ -49,7 +51,7 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]
     )
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("{task.fields[rate]}"),
@@ -81,21 +83,28 @@ def _show_summary(summary: Summary, swept: Sequence[str]) -> None:
         print(f"{summary.resumed} of {summary.shards} shards were there already")
     if summary.fastest is None:
         return
-    rows = [_cells(row, swept) for row in summary.best]
+    rows = [_cells(leader.row, swept) | {ALIKE: f"{leader.alike:,}"} for leader in summary.best]
     fastest = _cells(summary.fastest, swept)
-    if fastest not in rows:
-        rows.append(fastest)
-        print("fastest configurations of the first problems; last: most TFLOP/s of all")
-    else:
+    if any(fastest.items() <= row.items() for row in rows):
         print("fastest configurations")
+    else:
+        rows.append(fastest)
+        print("fastest configurations of some problems; last: most TFLOP/s of all")
+    if any(leader.alike > 1 for leader in summary.best):
+        print(f"{ALIKE}: how many configurations have that time; the first of them is shown")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown = [name for name in fastest if name not in IF_VARIED or len({r[name] for r in rows}) > 1]
+    shown = [
+        name
+        for name in rows[0]
+        if name not in IF_VARIED or len({row.get(name, "1") for row in rows} | IF_VARIED[name]) > 1
+    ]
     for name in shown:
         right = name not in ("problem", "hardware", "schedule")
         table.add_column(name, justify="right" if right else "left", no_wrap=name != "problem")
     for row in rows:
-        table.add_row(*(row[name] for name in shown))
-    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+        table.add_row(*(row.get(name, "") for name in shown))
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    Console(width=width, markup=False, emoji=False).print(table)
 
 
 def _cells(row: Mapping[str, Any], swept: Sequence[str]) -> dict[str, str]:
@@ -103,11 +112,11 @@ def _cells(row: Mapping[str, Any], swept: Sequence[str]) -> dict[str, str]:
     return {
         "problem": f"{row.get('problem', '')} {row['m']}x{row['n']}x{row['k']}".strip(),
         "hardware": row["hardware"],
-        **{name: f"{row[name]:g}" for name in swept},
+        **{name: f"{row[name]:.12g}" for name in swept},
         "tile": "x".join(str(row[name]) for name in ("block_m", "block_n", "block_k")),
         "stages": str(row["stages"]),
         "DMA": str(row["dma_warps"]),
         "schedule": row["schedule"],
-        "time µs": f"{row['time_us']:,.2f}",
-        "TFLOP/s": f"{row['tflops']:,.1f}",
+        "time µs": number(row["time_us"], 2),
+        "TFLOP/s": number(row["tflops"], 1),
     }

@@ -5,16 +5,19 @@ are illegal are counted, not written. Memory holds one block, however many rows 
 """
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wsjax import frame as frames
 from wsjax import tables
-from wsjax.best import Best
+from wsjax.best import Best, Leader
 from wsjax.blocks import Part, predict_block
-from wsjax.dataset import open_dataset
+from wsjax.dataset import SHARD_KEY, Dataset, Shard, open_dataset
 from wsjax.errors import InputError
 from wsjax.hardware import parse_hardware
 from wsjax.limits import REASONS
@@ -30,6 +33,8 @@ BLOCK_ROWS = 2**17
 """Candidate rows of a file, and of what is held in memory at once."""
 
 FEW = 5
+MANY = 10**9
+"""So many candidates are worth a word before the work begins."""
 PROBLEM_COLUMNS = ("m", "n", "k", "batch", "dtype_in", "dtype_out", "layout")
 Progress = Callable[[int, int], None]
 
@@ -38,8 +43,9 @@ class Summary(NamedTuple):
     """What a sweep did: `candidates` = `rows` written + `filtered` + the sum of `illegal`.
 
     `shards`, and how many of them were `resumed`: found done. `best`: the fastest row of each of
-    the first problems (and machines), or the few fastest if there is but one problem; `fastest`:
-    the one of most TFLOP/s of all.
+    a few problems (and machines) spread over the sweep, or the few fastest times if there is but
+    one problem, each with how many rows of the problem have that time; `fastest`: the row of most
+    TFLOP/s of all.
     """
 
     directory: Path
@@ -49,7 +55,7 @@ class Summary(NamedTuple):
     illegal: dict[str, int]
     shards: int
     resumed: int
-    best: list[dict[str, Any]]
+    best: list[Leader]
     fastest: dict[str, Any] | None
 
 
@@ -71,8 +77,16 @@ def sweep(
     texts = tables.metadata(run.hardware, name=run.name, spec=run.text)
     products = [run.product(machine) for machine in run.hardware]
     candidates = sum(map(len, products))
+    count = sum(-(-len(product) // SHARD_ROWS) for product in products)
+    if candidates > MANY:
+        warnings.warn(
+            f"{candidates:,} candidates: {count:,} files in {directory}; "
+            "a [filter] drops rows, fewer values save the time",
+            stacklevel=2,
+        )
     keys = _keys(run)
     best = Best(keys, each=1 if len(keys) > 1 else FEW)
+    shards: list[Shard] = []
     done = resumed = 0
 
     def advance(rows: int) -> None:
@@ -81,26 +95,28 @@ def sweep(
         if progress is not None:
             progress(done, candidates)
 
-    with open_dataset(directory, texts) as dataset:
+    with open_dataset(directory, texts, count) as dataset:
         for number, part in enumerate(_parts(run, products)):
-            if dataset.finished(number):
-                resumed += 1
-                for columns in tables.read_batches(dataset.path(number)):
-                    _compare(best, columns, part)
+            shard = dataset.finished(number, part.machine.name, part.start, part.stop)
+            again = _resume(best, part, dataset, number) if shard else None
+            if shard and again:
+                best, resumed = again, resumed + 1
                 advance(part.stop - part.start)
             else:
-                shard = _write(run.predicate(), part, dataset.path(number), texts, best, advance)
-                dataset.record(number, shard)
-        shards = list(dataset.shards.values())
+                path = dataset.path(number)
+                shard = _write(run.predicate(), part, path, texts, best, advance)
+            shards.append(shard)
+    if best.fastest is not None and best.fastest["time_us"] == 0:
+        warnings.warn(f"{best.fastest['hardware']}: {frames.NEUTRAL}", stacklevel=2)
     return Summary(
         directory=directory,
         candidates=candidates,
-        rows=sum(shard["rows"] for shard in shards),
-        filtered=sum(shard["filtered"] for shard in shards),
-        illegal=_total(shard["illegal"] for shard in shards),
+        rows=sum(shard.rows for shard in shards),
+        filtered=sum(shard.filtered for shard in shards),
+        illegal=_total(shard.illegal for shard in shards),
         shards=len(shards),
         resumed=resumed,
-        best=[row for rows in best.first.values() for row in rows],
+        best=best.leaders(),
         fastest=best.fastest,
     )
 
@@ -112,6 +128,8 @@ def output_directory(run: Spec, out: str | Path | None = None) -> Path:
 
 def load_run(source: str | Path) -> Spec:
     """A sweep from its file, or from the metadata of a table that it wrote."""
+    if not isinstance(source, str | Path):
+        raise InputError(f"a sweep is a file's name or a Spec, not {type(source).__name__}")
     path = Path(source)
     if path.is_dir():
         path = min(path.glob("part-*.parquet"), default=path)
@@ -150,11 +168,11 @@ def _write(
     texts: Mapping[str, str],
     best: Best,
     advance: Callable[[int], None],
-) -> dict[str, Any]:
-    """Write one shard; what the manifest says of it."""
+) -> Shard:
+    """Write one shard; what it stands for."""
     rows = filtered = 0
     illegal: list[dict[str, int]] = []
-    with tables.shard_writer(path, texts) as write:
+    with tables.shard_writer(path, texts) as (write, note):
         for start in range(part.start, part.stop, BLOCK_ROWS):
             stop = min(start + BLOCK_ROWS, part.stop)
             block = predict_block(part, predicate, start, stop)
@@ -164,14 +182,22 @@ def _write(
             rows, filtered = rows + block.rows, filtered + block.filtered
             illegal.append(block.illegal)
             advance(stop - start)
-    return {
-        "hardware": part.machine.name,
-        "start": part.start,
-        "stop": part.stop,
-        "rows": rows,
-        "filtered": filtered,
-        "illegal": _total(illegal),
-    }
+        name, counts = part.machine.name, _total(illegal)
+        shard = Shard(name, part.start, part.stop, rows, filtered, counts)
+        note(SHARD_KEY, shard.text())
+    return shard
+
+
+def _resume(best: Best, part: Part, dataset: Dataset, number: int) -> Best | None:
+    """`best` with a finished shard's rows; None, and a warning, if they can't be read."""
+    best = deepcopy(best)
+    try:
+        for columns in tables.read_batches(dataset.path(number)):
+            _compare(best, columns, part)
+    except InputError:
+        dataset.warn(number)
+        return None
+    return best
 
 
 def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -1,4 +1,5 @@
-"""Tables in files and in memory: the schema, reading, writing. The only user of pyarrow.
+"""Tables in files and in memory: the schema, reading, writing. With `csv_files` the only user of
+pyarrow.
 
 A figure that does not exist is null: the time of an illegal row, the
 number of waves of a row without m. Words that repeat are dictionary-encoded.
@@ -6,13 +7,13 @@ number of waves of a row without m. Words that repeat are dictionary-encoded.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wsjax import __version__
+from wsjax import __version__, csv_files
 from wsjax.errors import InputError
 from wsjax.files import existing, replacing, suffix
 from wsjax.hardware import Hardware, format_hardware
@@ -39,8 +40,6 @@ PREDICTION_COLUMNS = (
     "legal",
     "reason",
 )
-CSV_BLOCK_BYTES = 2**28
-"""A CSV column's type is inferred from this much of the file."""
 
 
 def is_arrow(frame: object) -> bool:
@@ -134,43 +133,74 @@ def metadata(machines: Iterable[Hardware], **texts: str) -> dict[str, str]:
     return {f"wsjax.{key}": value for key, value in own.items()}
 
 
-def read_metadata(path: str | Path) -> dict[str, str]:
-    """The texts that `metadata` put into a Parquet file, without their prefix."""
+class Footer(NamedTuple):
+    """What the end of a Parquet file says: our texts, and how many rows there are."""
+
+    texts: dict[str, str]
+    rows: int
+
+
+def read_footer(path: str | Path) -> Footer | None:
+    """The footer of a Parquet file, with the texts under their full keys; None if it has none."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        found = pq.read_schema(path).metadata or {}
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
-    return {
-        key.decode().removeprefix("wsjax."): value.decode()
-        for key, value in found.items()
+        found = pq.read_metadata(path)
+    except (pa.ArrowException, OSError):
+        return None
+    texts = {
+        key.decode(errors="replace"): value.decode(errors="replace")
+        for key, value in (found.metadata or {}).items()
         if key.startswith(b"wsjax.")
     }
+    return Footer(texts, found.num_rows)
 
 
-def read_table(path: str | Path) -> "pa.Table":
+def read_metadata(path: str | Path) -> dict[str, str]:
+    """The texts that `metadata` put into a Parquet file, without their prefix."""
+    footer = read_footer(existing(path))
+    if footer is None:
+        raise InputError(f"{path}: cannot be read as Parquet; copy or write it again")
+    return {key.removeprefix("wsjax."): text for key, text in footer.texts.items()}
+
+
+def read_table(
+    path: str | Path,
+    *,
+    parquet: bool | None = None,
+    compressed: bool | None = None,
+    encoding: str = "utf-8",
+    delimiter: str = ",",
+) -> "pa.Table":
     """Read a CSV or Parquet file, or a directory of Parquet files.
 
-    InputError if it is absent, unreadable or not what its name says.
+    parquet, compressed: what the content is; by default, what the name says.
+
+    InputError if it is absent, unreadable or not what it should be.
     """
+    path = existing(path)
+    kind = ".parquet" if path.is_dir() or parquet else ".csv" if parquet is False else suffix(path)
+    if kind == ".parquet":
+        return _read_parquet(path)
+    compressed = kind == ".csv.gz" if compressed is None else compressed
+    return csv_files.read(path, compressed=compressed, encoding=encoding, delimiter=delimiter)
+
+
+def _read_parquet(path: Path) -> "pa.Table":
     import pyarrow as pa
-    import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
-    path = existing(path)
-    kind = ".parquet" if path.is_dir() else suffix(path)
-    try:
-        if kind == ".parquet":
-            return pq.read_table(path)
-        return csv.read_csv(
-            path,
-            read_options=csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
-            parse_options=csv.ParseOptions(newlines_in_values=True),
+    names = parquet_names(path)
+    if repeated := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise InputError(
+            f"{path}: column '{name}' is there {names.count(name)} times; drop all but one"
+            for name in repeated
         )
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as {kind}: {error}") from None
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
 
 
 def parquet_names(path: str | Path) -> list[str]:
@@ -178,6 +208,8 @@ def parquet_names(path: str | Path) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if Path(path).is_dir() and not any(Path(path).rglob("*.parquet")):
+        raise InputError(f"{path}: a directory without .parquet files; give a table")
     try:
         return pq.ParquetDataset(path).schema.names
     except (pa.ArrowException, OSError) as error:
@@ -188,38 +220,37 @@ def from_frame(frame: "pd.DataFrame") -> "pa.Table":
     """A frame as an Arrow table, without its index."""
     import pyarrow as pa
 
-    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"no column of a table: {error}") from None
 
 
 def write_table(table: "pa.Table", path: str | Path, texts: Mapping[str, str]) -> None:
-    """Write `table` as the kind of file that `path` ends in; Parquet carries `texts`."""
+    """Write `table` as the kind of file that `path` ends in; Parquet carries `texts`.
+
+    InputError for what such a file can't hold: lists and the like in CSV.
+    """
     import pyarrow as pa
-    import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
-    kind = suffix(path)
-    with replacing(path) as file:
-        if kind == ".parquet":
-            table = table.replace_schema_metadata({**(table.schema.metadata or {}), **texts})
+    if suffix(path) != ".parquet":
+        csv_files.write(table, path)
+        return
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **texts})
+    try:
+        with replacing(path) as file:
             pq.write_table(table, file, compression="zstd")
-            return
-        stream = pa.CompressedOutputStream(file, "gzip") if kind == ".csv.gz" else file
-        plain = pa.table(
-            {
-                name: values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
-                for name, values in zip(table.column_names, table.columns, strict=True)
-            }
-        )
-        csv.write_csv(plain, stream)
-        if stream is not file:
-            stream.close()
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: cannot be written as Parquet: {error}") from None
 
 
 @contextmanager
 def shard_writer(
     path: str | Path, texts: Mapping[str, str]
-) -> Iterator[Callable[[Mapping[str, "pa.Array"]], None]]:
-    """A function that adds rows to a new Parquet file at `path`, called at least once."""
+) -> Iterator[tuple[Callable[[Mapping[str, "pa.Array"]], None], Callable[[str, str], None]]]:
+    """Two functions for a new Parquet file at `path`: one adds rows, and is called at least once;
+    one then adds a text to the metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -233,20 +264,32 @@ def shard_writer(
                 writer = pq.ParquetWriter(file, table.schema, compression="zstd")
             writer.write_table(table)
 
+        def note(key: str, text: str) -> None:
+            assert writer is not None
+            writer.add_key_value_metadata({key: text})
+
         try:
-            yield write
-        finally:
-            if writer is not None:
-                writer.close()
+            yield write, note
+        except BaseException:
+            with suppress(Exception):
+                if writer is not None:
+                    writer.close()
+            raise
+        if writer is not None:
+            writer.close()
 
 
 def read_batches(path: str | Path) -> Iterator[dict[str, "pa.Array"]]:
-    """A Parquet file's rows, a piece at a time."""
+    """A Parquet file's rows, a piece at a time; InputError if it is damaged."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches():
-            yield dict(zip(batch.schema.names, batch.columns, strict=True))
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                yield dict(zip(batch.schema.names, batch.columns, strict=True))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
 
 
 def numbers(values: "pa.Array", choices: tuple[str, ...] = ()) -> np.ndarray:

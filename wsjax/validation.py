@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wsjax import measured
+from wsjax import intervals, measured
 from wsjax.errors import InputError
 from wsjax.hardware import Hardware, load_hardware
 from wsjax.measured import Measured
@@ -31,6 +31,7 @@ class Validated(NamedTuple):
     low_us: np.ndarray
     high_us: np.ndarray
     limiter: np.ndarray
+    waves: np.ndarray
     extrapolated: np.ndarray
     not_modelled: int
 
@@ -91,16 +92,18 @@ def evaluate(rows: Measured, machine: Hardware) -> Validated:
     prediction = batch.evaluate(
         rows.configurations, machine, legal_override=np.ones(len(rows), dtype=bool)
     )
+    outside = intervals.outside(machine, rows.configurations, len(rows))
+    low, high = intervals.bounds(machine, rows.configurations, prediction, outside)
     covered = prediction.reason == 0
     rows = rows.take(covered)
-    none = np.full(len(rows), np.nan)
     return Validated(
         rows=rows,
         predicted_us=prediction.time_us[covered],
-        low_us=none,
-        high_us=none,
+        low_us=low[covered],
+        high_us=high[covered],
         limiter=np.asarray(LIMITERS, object)[prediction.limiter[covered]],
-        extrapolated=np.full(len(rows), not machine.calibrated),
+        waves=prediction.waves[covered],
+        extrapolated=outside[covered],
         not_modelled=int((~covered).sum()),
     )
 

@@ -9,6 +9,7 @@ runs on Python numbers, NumPy and JAX arrays and Z3 terms; `not` is pushed down 
 import ast
 import math
 import operator
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,8 +123,12 @@ def parse(text: str, columns: Mapping[str, Column] = COLUMNS) -> Predicate:
     except SyntaxError as error:
         line, column = error.lineno or 1, error.offset or 1
         place = "at the end" if line > text.count("\n") + 1 else _place(line, column)
-        hint = "; write == to compare" if "==" in error.msg else f" ({error.msg}){_HINT}"
-        raise InputError(f"{place}: not a condition{hint}") from None
+        if "==" in error.msg:
+            raise InputError(f"{place}: not a condition; write == to compare") from None
+        reason = error.msg.partition(" (detected at")[0]
+        if re.search(r"[()\[\]{}]", reason):
+            reason = "brackets do not match"
+        raise InputError(f"{place}: not a condition ({reason}){_HINT}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise InputError(f"not a condition ({error or 'nested too deep'}){_HINT}") from None
     if not isinstance(listed, ast.List) or len(listed.elts) != 1:

@@ -76,7 +76,7 @@ class Hardware:
     standard_errors: dict[str, float] = field(default_factory=dict)
     calibration: dict[str, Any] = field(default_factory=dict)
     span: dict[str, list[Any]] = field(default_factory=dict)
-    spread: dict[str, float] = field(default_factory=dict)
+    spread: dict[str, Any] = field(default_factory=dict)
     text: str = field(default="", compare=False, repr=False)
 
 
@@ -89,6 +89,11 @@ def load_hardware(name_or_path: str | Path | Hardware) -> Hardware:
     """A machine by its shipped name or from a TOML file. Raises InputError with all mistakes."""
     if isinstance(name_or_path, Hardware):
         return name_or_path
+    if not isinstance(name_or_path, str | Path):
+        raise InputError(
+            "hardware: expected a machine's name, a file's or a Hardware, "
+            f"not {type(name_or_path).__name__}; machines: {', '.join(hardware_names())}"
+        )
     path = _find(name_or_path)
     return parse_hardware(_read(path), str(path))
 
@@ -160,7 +165,7 @@ def _find(name_or_path: str | Path, beside: Path | None = None) -> Path:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputError(
@@ -175,6 +180,8 @@ def _tables(text: str, where: str, depth: int) -> dict[str, Any]:
         own = tomllib.loads(text)
     except ValueError as error:
         raise InputError(f"{where}: not valid TOML: {error}") from None
+    if {"columns", "problems"} & own.keys():
+        raise InputError(f"{where}: is a sweep file, no machine; run it: wsjax sweep {where}")
     base = own.get("base")
     if not isinstance(base, str):
         return own

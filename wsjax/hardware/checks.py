@@ -10,6 +10,8 @@ from wsjax.space import COLUMNS, shown
 
 LARGEST = 2**31
 BASES = ("flops", "bytes")
+REGIONS = {"waves": (1, 2, 4, 8, 16, 32), "block_m": (64, 128)}
+"""Where the spread of times is told apart: the greatest value of each region but the last."""
 
 Check = Callable[[str, Any], str]
 
@@ -112,6 +114,15 @@ def number(key: str, value: Any) -> str:
     """A finite number."""
     good = _is_number(value) and math.isfinite(value)
     return "" if good else f"expected a finite number, not {shown(value)}"
+
+
+def factors(key: str, value: Any) -> str:
+    """A number above 0 for each region of an observable."""
+    count = len(REGIONS[key]) + 1
+    numbers = isinstance(value, list) and all(_is_number(x) and 0 < x < math.inf for x in value)
+    if numbers and len(value) == count:
+        return ""
+    return f"expected a list of {count} numbers above 0, not {shown(value)}"
 
 
 def basis(key: str, value: Any) -> str:

@@ -15,7 +15,12 @@ BASIS_KEYS = {
     "bytes": "compute_throughput_bytes_per_us",
 }
 FAMILY = tuple(name for name, known in REGISTRY.items() if known.family)
-SPREAD = ("parameters",)
+SPREAD: dict[str, checks.Check] = {
+    "low": checks.number,
+    "high": checks.number,
+    "parameters": checks.error,
+    **dict.fromkeys(checks.REGIONS, checks.factors),
+}
 """See `wsjax.intervals`."""
 
 
@@ -56,7 +61,7 @@ TABLES = {
     "standard_errors": Section(dict.fromkeys(PARAMETERS, checks.error), _AT_TOP),
     "calibration": Section(CALIBRATION, {}),
     "span": Section(dict.fromkeys(COLUMNS, checks.span), {}),
-    "spread": Section(dict.fromkeys(SPREAD, checks.number), {}),
+    "spread": Section(SPREAD, {}),
 }
 TOP = Section(
     dict.fromkeys(FACTS, checks.fact)

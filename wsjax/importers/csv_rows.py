@@ -115,15 +115,18 @@ def _frame(header: str, lines: list[str], ragged: list[int], *, as_text: bool) -
             StringIO("\n".join([header, *lines])),
             sep=delimiter,
             skipinitialspace=True,
+            skip_blank_lines=False,
             low_memory=False,
             dtype=str if as_text else None,
             keep_default_na=not as_text,
             index_col=False,
         )
     except pd.errors.ParserError:
+        frame = pd.DataFrame()
+    if len(frame) != len(lines):  # quotes in the wrong places: as if there were none
         names = cells(header, delimiter)
-        fields = [_fitted(line.replace('"', ""), delimiter, len(names)) for line in lines]
-        frame = pd.DataFrame([line.split(delimiter) for line in fields], columns=names)
+        fitted = [_fitted(line.replace('"', ""), delimiter, len(names)) for line in lines]
+        frame = pd.DataFrame([line.split(delimiter) for line in fitted], columns=names)
         ragged = [*range(len(lines))]
     frame.columns = [str(name).strip() for name in frame.columns]
     frame[MALFORMED] = False

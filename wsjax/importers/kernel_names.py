@@ -7,6 +7,8 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wsjax.importers.values import BLAS_LAYOUTS, dtype_word
 from wsjax.limits import Facts, deepest_stages
 from wsjax.space import DTYPE_BYTES, DTYPES
@@ -37,8 +39,9 @@ def parse(name: str) -> dict[str, int | str]:
     """The configuration columns that a kernel's name tells; {} for a name that tells none.
 
     CUTLASS 3 (`cutlass3x_sm90_…_128x128x64_2x1x1_0_tnn_align8_warpspecialized_pingpong_epi_tma`):
-    tile, cluster, stages (0 is automatic: the deepest that fits), layout, schedule. CUTLASS 2
-    (`cutlass_…_256x128_32x3_tn_align8`): tile, stages, layout; one CTA a tile, no DMA warp apart.
+    tile, cluster, stages (0 is automatic: the deepest that fits), layout, schedule, write-back.
+    CUTLASS 2 (`cutlass_…_256x128_32x3_tn_align8`): tile, stages, layout; one CTA a tile, no DMA
+    warp apart. Template names of sm90 mainloops: stages, cluster, schedule, tile.
     """
     if match := _CUTLASS_3.search(name):
         return _cutlass_3(match)
@@ -78,6 +81,8 @@ def _cutlass_3(match: re.Match[str]) -> dict[str, int | str]:
         stages = int(deepest_stages(*blocks, *sizes, facts=_hopper()))
     if tf32:
         found["dtype_in"] = "tf32"
+    if "_epi_" in rest:
+        found["write_back"] = "direct" if "epi_nosmem" in rest else "tma"
     return {**found, **({"stages": stages} if stages else {})}
 
 
@@ -102,15 +107,10 @@ def columns(names: "pd.Series") -> dict[str, "pd.Series"]:
     import pandas as pd
 
     codes, found = pd.factorize(names)
-    told = [parse(str(name)) for name in found]
-    keys = dict.fromkeys(key for one in told for key in one)
-    return {
-        key: pd.Series(
-            pd.array([*(one.get(key) for one in told), None], dtype=_kind(told, key)),
-        ).iloc[codes].set_axis(names.index)
-        for key in keys
-    }  # fmt: skip
-
-
-def _kind(told: list[dict[str, int | str]], key: str) -> str:
-    return "object" if any(isinstance(one.get(key), str) for one in told) else "Int64"
+    told = [*(parse(str(name)) for name in found), {}]
+    columns = {}
+    for key in dict.fromkeys(key for one in told for key in one):
+        cells = [one.get(key) for one in told]
+        kind = object if any(isinstance(cell, str) for cell in cells) else float
+        columns[key] = pd.Series(np.asarray(cells, dtype=kind)[codes], index=names.index)
+    return columns

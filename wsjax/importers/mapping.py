@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TIMES = ("time_us_measured", "time_us_measured_p10", "time_us_measured_p90")
 MEASURED = (*TIMES, "reps", "status", "source")
-OTHERS = ("kernel", "device", "l2_state")
+OTHERS = ("kernel", "device")
 _TIME = re.compile(r"time_(s|ms|us|ns)(_p10|_p90)?")
 
 

@@ -34,7 +34,6 @@ ALIASES: dict[str, list[str]] = {
     "reps": ["repetitions", "repeats", "iterations"],
     "source": [],
     "status": ["result"],
-    "l2_state": [],
 }
 _TIME_WORDS = ("median", "time", "latency", "runtime", "duration", "elapsed", "mean", "avg")
 """Of several columns of times, the earliest word's is the measurement."""
@@ -123,7 +122,9 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
         if scale is not None or values.has_units(theirs[known[ours]]):
             found[ours] = values.times_us(theirs[known[ours]], scale or 1.0)
     for ours in found.keys() & {"dtype_in", "dtype_out"}:
-        found[ours] = found[ours].astype(object).map(values.dtype_word, na_action="ignore")
+        found[ours] = values.each(found[ours], values.dtype_word)
+    if "l2_state" in found:
+        found["l2_state"] = values.each(found["l2_state"], values.l2_word)
     taken = set(known.values())
     rest = {name: column for name, column in theirs.items() if name not in taken}
     return {**rest, **found}

@@ -79,6 +79,11 @@ def dtype_word(word: object) -> object:
     return DTYPES.get(plain, word)
 
 
+def l2_word(word: str) -> str:
+    """Our word for the state of L2 before a launch."""
+    return {"flushed": "cold", "flush": "cold", "hot": "warm"}.get(word.strip().lower(), word)
+
+
 def unit_in(header: str) -> float | None:
     """Microseconds in the time unit that a header names, such as `Runtime (ms)` or `time_us`."""
     found = _IN_HEADER.findall(str(header))

@@ -1,0 +1,61 @@
+"""What a fit believes before it sees a row, and where a parameter stays that rows leave open."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from wsjax import fit
+from wsjax.hardware import Hardware
+from wsjax.hardware.sections import unused_key
+from wsjax.parameters import PARAMETERS
+
+CLEARLY = 4.0
+"""By how much the cost (a chi square) must fall to leave the start's value for the neutral one."""
+ADAPTED_SPREAD = 0.3
+"""How far the logarithm of a parameter may lie from that of another machine's calibration."""
+
+
+def prior_of(start: Hardware, free: Collection[str]) -> fit.Prior:
+    """A file's values, or the registry's typical ones where it is neutral.
+
+    A value that a calibration of another machine (or of this one, earlier) is sure of may move by
+    `ADAPTED_SPREAD`, whatever its standard error; the others by the registry's spread.
+    """
+    values = np.asarray(start.parameters, float)
+    neutral = np.asarray([p.neutral for p in PARAMETERS.values()])
+    known = (values > 0) & np.isfinite(values) & (values != neutral)
+    typical = np.asarray([p.typical for p in PARAMETERS.values()])
+    spread = np.asarray([p.spread for p in PARAMETERS.values()])
+    for position, name in enumerate(PARAMETERS):
+        if known[position] and name in start.standard_errors:
+            own = np.hypot(start.standard_errors[name], ADAPTED_SPREAD)
+            spread[position] = min(spread[position], own)
+    chosen = np.asarray([name in free for name in PARAMETERS])
+    centre = np.log(np.where(known, np.where(known, values, 1.0), typical))
+    return fit.Prior(centre, spread, chosen, values)
+
+
+def candidates(start: Hardware) -> tuple[str, ...]:
+    """All parameters that may be fitted: not the throughput of the basis that is not in use."""
+    return tuple(name for name in PARAMETERS if name != unused_key(start.compute_basis))
+
+
+def hold(
+    held: np.ndarray, z: np.ndarray, prior: fit.Prior, start: Hardware, sample: fit.Sample
+) -> fit.Prior:
+    """The prior with parameters held at the start's value, or where that contradicts the rows, at
+    the neutral one."""
+    neutral = np.asarray([p.neutral for p in PARAMETERS.values()])
+    own = np.asarray(start.parameters, float)
+    for position in np.flatnonzero(held):
+        free = prior.free.copy()
+        free[position] = False
+        trials = []
+        for value in dict.fromkeys((own[position], neutral[position])):
+            values = prior.held.copy()
+            values[position] = value
+            trial = prior._replace(free=free, held=values)
+            trials.append((fit.cost(z, trial, sample), trial))
+        better = len(trials) > 1 and trials[1][0] < trials[0][0] - CLEARLY
+        prior = trials[better][1]
+    return prior
