@@ -126,10 +126,10 @@ def test_an_unfinished_jump_is_scanned(monkeypatch):
     expected = batch.evaluate(columns, H200, overrides)
     monkeypatch.setattr(periodic, "MAX_BLOCKS", 2)
 
-    periodic.solve.clear_cache()
+    jax.clear_caches()
     found = batch.evaluate(columns, H200, overrides)
 
-    periodic.solve.clear_cache()
+    jax.clear_caches()
     assert np.sum(found.method == METHODS.index("scan")) > 5
     for a, b in zip(found[:11], expected[:11], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import Case, simulate
-from strategies import random_cases, small_cases
+from strategies import Kind, random_cases, small_cases
 
 from wsjax import events, periodic
 from wsjax.closed import closed, lower_bound
@@ -16,9 +16,14 @@ from wsjax.events import Pipeline
 from wsjax.space import SCHEDULES
 
 QUEUE = 2048
-SEEDS = {"realistic": 1, "ties": 2, "wild": 3}
-CASES = {"realistic": 2000, "ties": 2000, "wild": 1500}
-TOLERANCE = {"rtol": 1e-9, "atol": 1e-9}
+KINDS: tuple[Kind, ...] = ("realistic", "ties", "wild")
+SEEDS: dict[Kind, int] = {"realistic": 1, "ties": 2, "wild": 3}
+CASES: dict[Kind, int] = {"realistic": 2000, "ties": 2000, "wild": 1500}
+
+
+def agree(found, expected) -> None:
+    """To 1e-9, relative and absolute."""
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def pipelines(cases: list[Case], rows: int) -> Pipeline:
@@ -34,7 +39,7 @@ def pipelines(cases: list[Case], rows: int) -> Pipeline:
 
 
 @functools.cache
-def drawn(kind: str) -> tuple[list[Case], np.ndarray]:
+def drawn(kind: Kind) -> tuple[list[Case], np.ndarray]:
     """The kind's cases and the reference's (time, math_wait, dma_wait) of each."""
     cases = random_cases(SEEDS[kind], CASES[kind], kind, max_steps=3000)
     cases += random_cases(SEEDS[kind] + 10, 20, kind)
@@ -47,7 +52,7 @@ def test_scan_equals_reference(kind):
     for at in range(0, len(cases), QUEUE):
         part = cases[at : at + QUEUE]
         found = np.stack(events.simulate_queue(pipelines(part, QUEUE)), 1)[: len(part)]
-        np.testing.assert_allclose(found, expected[at : at + QUEUE], **TOLERANCE)
+        agree(found, expected[at : at + QUEUE])
 
 
 def test_there_are_at_least_5000_cases():
@@ -67,11 +72,9 @@ def test_closed_form_equals_reference_where_it_is_proved(kind, proved_share):
     found, proved, waits_proved = jax.tree.map(
         lambda x: np.asarray(x)[: len(cases)], closed_rows(columns)
     )
-    np.testing.assert_allclose(found.end_us[proved], expected[proved, 0], **TOLERANCE)
-    np.testing.assert_allclose(found.math_wait_us[proved], expected[proved, 1], **TOLERANCE)
-    np.testing.assert_allclose(
-        found.dma_wait_us[waits_proved], expected[waits_proved, 2], **TOLERANCE
-    )
+    agree(found.end_us[proved], expected[proved, 0])
+    agree(found.math_wait_us[proved], expected[proved, 1])
+    agree(found.dma_wait_us[waits_proved], expected[waits_proved, 2])
     assert proved.mean() >= proved_share
     assert proved[columns.schedule[: len(cases)] == events.SERIAL].all()
     assert not np.any(waits_proved & ~proved)
@@ -92,7 +95,7 @@ def test_jumps_equal_reference(kind):
     outcome, finished = periodic.solve(columns, len(cases), events.MAX_STAGES)
     found = np.stack(outcome, 1)[: len(cases)]
     finished = np.asarray(finished)[: len(cases)]
-    np.testing.assert_allclose(found[finished], expected[finished], **TOLERANCE)
+    agree(found[finished], expected[finished])
     assert finished.mean() > 0.99
 
 
@@ -128,9 +131,7 @@ scanned_rows = jax.jit(jax.vmap(lambda p: events.simulate(p, 64, 12)))
 def test_small_cases_agree_in_every_way(cases):
     columns = pipelines(cases, 16)
     expected = np.array([simulate(case)[:3] for case in cases], float)
-    np.testing.assert_allclose(np.stack(scanned_rows(columns), 1), expected, **TOLERANCE)
+    np.testing.assert_allclose(np.stack(scanned_rows(columns), 1), expected)
     found, proved, waits_proved = closed_rows(columns)
-    np.testing.assert_allclose(found.end_us[proved], expected[proved, 0], **TOLERANCE)
-    np.testing.assert_allclose(
-        found.dma_wait_us[waits_proved], expected[waits_proved, 2], **TOLERANCE
-    )
+    agree(found.end_us[proved], expected[proved, 0])
+    agree(found.dma_wait_us[waits_proved], expected[waits_proved, 2])

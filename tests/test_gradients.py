@@ -123,7 +123,7 @@ def time_us(parameters: Parameters, c: Configuration, facts: Facts):
 
 def test_gradient_in_every_parameter_of_the_machine():
     rows = 2000
-    facts = Facts(*map(float, load_hardware("h200").facts))._replace(ctas_per_sm_max=4.0)
+    facts = jax.tree.map(float, load_hardware("h200").facts)._replace(ctas_per_sm_max=4.0)
     rng = np.random.default_rng(9)
     typical = {name: x.typical for name, x in PARAMETERS.items()}
     typical = np.array([*(typical | {"compute_throughput_bytes_per_us": 25e6}).values()])
@@ -154,7 +154,7 @@ def test_gradient_in_every_parameter_of_the_machine():
 @pytest.mark.parametrize("name", ["toy", "a6000-paper", "h200"])
 def test_gradients_of_a_neutral_machine_are_finite(name):
     machine = load_hardware(name)
-    facts = Facts(*map(float, machine.facts))
+    facts = jax.tree.map(float, machine.facts)
     parameters = Parameters(*(np.full(400, x) for x in machine.parameters))
     gradient = jax.jit(jax.vmap(jax.grad(lambda p, c: time_us(p, c, facts))))
     found = gradient(parameters, random_configurations(400))

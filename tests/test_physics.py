@@ -1,5 +1,7 @@
 """The terms of a real GPU: neutral values vanish, waves add up, rasters count, time grows."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from wsjax.programs import Inputs, formulas
 from wsjax.raster import raster, window
 from wsjax.space import COLUMNS, SCHEDULES, Configuration
 
-H200 = Facts(*map(float, load_hardware("h200").facts))
+H200 = jax.tree.map(float, load_hardware("h200").facts)
 SHARED = H200._replace(ctas_per_sm_max=8.0)
 BASIS = {"compute_throughput_bytes_per_us": np.inf}
 TYPICAL = Parameters(**{name: x.typical for name, x in PARAMETERS.items()} | BASIS)
@@ -56,11 +58,14 @@ def waves(found: Kernel) -> tuple[Pipeline, Pipeline, Pipeline]:
     return found.first, found.full, found.last
 
 
-def case(p: Pipeline, row: int, **changes) -> Case:
-    values = {n.removesuffix("_us"): float(np.asarray(x)[row]) for n, x in p._asdict().items()}
+def case(p: Pipeline, row: Any, **changes) -> Case:
+    values: dict[str, Any] = {
+        n.removesuffix("_us"): float(np.asarray(x)[row]) for n, x in p._asdict().items()
+    }
     whole = ("k_tiles", "tiles", "stages", "dma_warps", "mma_in_flight")
     values |= {name: int(values[name]) for name in whole}
-    return Case(**values | {"schedule": SCHEDULES[int(values["schedule"])]} | changes)
+    values |= {"schedule": SCHEDULES[int(values["schedule"])]} | changes
+    return Case(**values)
 
 
 def test_a_kernel_is_its_full_waves_with_the_first_and_the_last_exchanged():

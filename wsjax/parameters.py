@@ -8,9 +8,11 @@ the code is written), the others to the machine. The equations are in `traffic` 
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 INF = math.inf
+Value = Any
+"""A float, or an array in a program."""
 
 
 @dataclass(frozen=True)
@@ -33,46 +35,46 @@ class Parameter:
 class Parameters(NamedTuple):
     """A value for each parameter of `PARAMETERS`: floats, or arrays in a program."""
 
-    launch_us: float = 0.0
-    launch_per_stage_us: float = 0.0
-    launch_wide_us: float = 0.0
-    launch_saved_us: float = 0.0
-    load_throughput_bytes_per_us: float = INF
-    fabric_throughput_bytes_per_us: float = INF
-    l2_throughput_bytes_per_us: float = INF
-    dram_throughput_bytes_per_us: float = INF
-    out_of_bounds_cost: float = 0.0
-    pitch_cost: float = 0.0
-    pitch_across_cost: float = 1.0
-    short_row_cost: float = 0.0
-    l2_capacity_bytes: float = INF
-    warm_hit_share: float = 1.0
-    load_startup_us: float = 0.0
-    load_issue_us: float = 0.0
-    load_latency_us: float = 0.0
-    latency_throughput_bytes_per_us: float = INF
-    crowding_latency_us: float = 0.0
-    dram_latency_first_us: float = 0.0
-    dram_latency_us: float = 0.0
-    sharing: float = 0.0
-    latency_exposure: float = 1.0
-    compute_throughput_flop_per_us: float = INF
-    compute_throughput_bytes_per_us: float = INF
-    smem_throughput_bytes_per_us: float = INF
-    spill_throughput_bytes_per_us: float = INF
-    clock_drop: float = 0.0
-    compute_startup_us: float = 0.0
-    sync_us: float = 0.0
-    drain_us: float = 0.0
-    drain_wide_us: float = 0.0
-    mma_queue: float = INF
-    softness: float = 0.0
-    dram_softness: float = 0.0
-    store_throughput_bytes_per_us: float = INF
-    direct_throughput_bytes_per_us: float = INF
-    drain_throughput_bytes_per_us: float = INF
-    epilogue_startup_us: float = 0.0
-    overhead_hidden: float = 0.0
+    launch_us: Value = 0.0
+    launch_per_stage_us: Value = 0.0
+    launch_wide_us: Value = 0.0
+    launch_saved_us: Value = 0.0
+    load_throughput_bytes_per_us: Value = INF
+    fabric_throughput_bytes_per_us: Value = INF
+    l2_throughput_bytes_per_us: Value = INF
+    dram_throughput_bytes_per_us: Value = INF
+    out_of_bounds_cost: Value = 0.0
+    pitch_cost: Value = 0.0
+    pitch_across_cost: Value = 1.0
+    short_row_cost: Value = 0.0
+    l2_capacity_bytes: Value = INF
+    warm_hit_share: Value = 1.0
+    load_startup_us: Value = 0.0
+    load_issue_us: Value = 0.0
+    load_latency_us: Value = 0.0
+    latency_throughput_bytes_per_us: Value = INF
+    crowding_latency_us: Value = 0.0
+    dram_latency_first_us: Value = 0.0
+    dram_latency_us: Value = 0.0
+    sharing: Value = 0.0
+    latency_exposure: Value = 1.0
+    compute_throughput_flop_per_us: Value = INF
+    compute_throughput_bytes_per_us: Value = INF
+    smem_throughput_bytes_per_us: Value = INF
+    spill_throughput_bytes_per_us: Value = INF
+    clock_drop: Value = 0.0
+    compute_startup_us: Value = 0.0
+    sync_us: Value = 0.0
+    drain_us: Value = 0.0
+    drain_wide_us: Value = 0.0
+    mma_queue: Value = INF
+    softness: Value = 0.0
+    dram_softness: Value = 0.0
+    store_throughput_bytes_per_us: Value = INF
+    direct_throughput_bytes_per_us: Value = INF
+    drain_throughput_bytes_per_us: Value = INF
+    epilogue_startup_us: Value = 0.0
+    overhead_hidden: Value = 0.0
 
 
 def _time(meaning: str, typical: float, *, family: bool = False) -> Parameter:
