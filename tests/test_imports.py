@@ -35,6 +35,7 @@ LAYERS = (
     "tables",
     "frame",
     "importers",
+    "intervals",
     "measured",
     "metrics",
     "fit",

@@ -19,6 +19,7 @@ from wsjax.durations import Machine
 from wsjax.events import SERIAL, simulate_queue
 from wsjax.hardware import Hardware
 from wsjax.limits import Facts
+from wsjax.parameters import PARAMETERS
 from wsjax.programs import KINDS, METHODS, Inputs, Prediction, describe, formulas, pipelines
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
 
@@ -107,6 +108,11 @@ def _formulas(
     """
     schedule = inputs.configuration.schedule
     alone = not np.ndim(schedule) and int(schedule) == SERIAL
+    neutral = tuple(
+        name
+        for name, value in inputs.machine.parameters._asdict().items()
+        if not np.ndim(value) and value == PARAMETERS[name].neutral
+    )
     size = next(size for size in CHUNKS if rows <= size or size == CHUNKS[-1])
     settled = np.empty(rows, bool)
 
@@ -116,7 +122,7 @@ def _formulas(
         if stop - start < size:
             part = part.take(np.minimum(np.arange(size), stop - start - 1))
         with jax.enable_x64(True):
-            found, exact = _to_numpy(formulas(part, alone, time_only), stop - start)
+            found, exact = _to_numpy(formulas(part, alone, time_only, neutral), stop - start)
         store(np.s_[start:stop], found)
         settled[start:stop] = exact
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wsjax import frame as frames
-from wsjax import tables
+from wsjax import intervals, tables
 from wsjax.hardware import Hardware
 from wsjax.limits import REASONS, Facts
 from wsjax.space import COLUMNS, Configuration, Product
@@ -64,9 +64,15 @@ def predict_block(part: Part, predicate: Predicate | None, start: int, stop: int
     counts = np.bincount(prediction.reason, minlength=len(REASONS))
     illegal = {reason: int(counts[i]) for i, reason in enumerate(REASONS) if i and counts[i]}
     rows = int(legal.sum())
-    columns = _columns(part, _take(numbers, legal), rows)
+    numbers = _take(numbers, legal)
     prediction = prediction._replace(**_take(prediction._asdict(), legal))
-    columns |= tables.prediction_columns(prediction, extrapolated=not part.machine.calibrated)
+    backing = intervals.backing(
+        part.machine,
+        Configuration(*(numbers[name] for name in COLUMNS)),
+        prediction,
+        _altered(part, numbers, rows),
+    )
+    columns = _columns(part, numbers, rows) | tables.prediction_columns(prediction, **backing)
     return Block(columns, rows, stop - start - kept, illegal)
 
 
@@ -81,6 +87,15 @@ def _numbers(part: Part, start: int, stop: int) -> dict[str, np.ndarray]:
     )
     configuration = frames.resolve({n: v for n, v in given.items() if n in COLUMNS}, facts)
     return given | configuration._asdict()
+
+
+def _altered(part: Part, numbers: dict[str, np.ndarray], rows: int) -> np.ndarray:
+    """Rows whose machine differs from the file's in what is swept."""
+    own = part.machine.facts._asdict() | part.machine.parameters._asdict()
+    found = np.zeros(rows, dtype=bool)
+    for name in part.swept:
+        found |= numbers[name] != own[name]
+    return found
 
 
 def _take(columns: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 from wsjax import __version__, intervals, measured, validation
 from wsjax.errors import InputError, nearest
 from wsjax.hardware import Hardware, format_hardware, load_hardware
+from wsjax.hardware.sections import LIMITERS
 from wsjax.measured import Measured
 from wsjax.metrics import Metrics
 from wsjax.parameters import PARAMETERS, Parameters
@@ -119,7 +120,7 @@ def calibrate(
             name,
             known.unit,
             own,
-            _rounded(value, 7) if status == "fitted" else value,
+            value if status == "fixed" else _rounded(value, 7),
             _rounded(error, 3) if status == "fitted" else math.nan,
             status,
         )
@@ -220,9 +221,12 @@ def _spread(
     enough = len(np.unique(problems[held_out])) >= FEWEST_PROBLEMS
     which = held_out if enough else np.ones_like(held_out)
     error = np.log(found.rows.time_us / found.predicted_us)
-    rows = found.rows.take(which)
-    errors = intervals.Errors(rows.configurations, found.waves[which], rows.problem, error[which])
-    return intervals.fit_spread(errors, 0.0 if enough else _rounded(parameter_error, 3))
+    codes = np.asarray([LIMITERS.index(word) for word in found.limiter])
+    schedule = found.rows.configurations.schedule
+    columns = (values[which] for values in (error, schedule, codes, problems))
+    return intervals.spread(
+        intervals.Errors(*columns), 0.0 if enough else _rounded(parameter_error, 3)
+    )
 
 
 def _correlated(correlation: np.ndarray) -> tuple[tuple[str, str, float], ...]:

@@ -38,8 +38,7 @@ def predict_one(options: Mapping[str, Any], hardware: str, *, as_json: bool) -> 
     machine, numbers = gather(partial(load_hardware, hardware), partial(_configuration, options))
     columns = {name: np.asarray([value]) for name, value in numbers.items()}
     row = frames.Rows(columns, np.zeros(1, dtype=bool), None)
-    prediction = predictions.evaluate(row, machine)
-    found = tables.prediction_columns(prediction, extrapolated=not machine.calibrated)
+    prediction, found = predictions.described(row, machine)
     record = tables.row(found, 0)
     if as_json:
         finite = {k: v if v not in (math.inf, -math.inf) else None for k, v in record.items()}
@@ -119,6 +118,9 @@ def _show_prediction(
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_row("time", f"{number(record['time_us'], 3)} µs")
+    if "time_us_lo" in record:
+        bounds = f"{record['time_us_lo']:,.3f} to {record['time_us_hi']:,.3f} µs"
+        table.add_row("  9 in 10 measurements", bounds)
     for label, name in PARTS.items():
         table.add_row(f"  {label}", f"{number(parts[name], 3)} µs")
     table.add_row("MATH warps wait", f"{number(record['math_wait_us'], 3)} µs")

@@ -20,7 +20,8 @@ more where DRAM sets the rate. The difference is added to load and compute alike
 recurrences' period grows by just that; both 0, it vanishes. Long kernels at a high flop rate lower
 the clock: `slowdown`.
 
-In a neutral machine, load = tile bytes / load_throughput, compute = W / flop rate (or bytes over
+A parameter that is a Python number and neutral costs nothing: its terms are not compiled. In a
+neutral machine, load = tile bytes / load_throughput, compute = W / flop rate (or bytes over
 the paper's byte rate) and every wave is the same: the paper's model.
 """
 
@@ -78,6 +79,16 @@ class Costs(NamedTuple):
     direct: Any
     drain: Any
     sm: Any
+
+
+def is_number(x, number: float) -> bool:
+    """Whether x is that very Python number, known while a program is compiled."""
+    return isinstance(x, float) and x == number
+
+
+def scaled(cost, amount):
+    """cost * amount, and nothing to compute where the cost is the Python number 0."""
+    return 0.0 if is_number(cost, 0.0) else cost * amount
 
 
 def costs(machine: Machine) -> Costs:
@@ -160,21 +171,24 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     share, ctas = _crowd(r.active, tile.cost)
     share_last, ctas_last = _crowd(r.active_last, tile.cost)
     partial_bytes = t.dram_later_bytes * (r.active_last * t.per_active)
-    miss_us = t.miss_later * p.dram_latency_us
+    miss_us = scaled(p.dram_latency_us, t.miss_later)
     first = _Wave(
-        r.active, share, ctas, t.dram_first_bytes, t.miss_first * p.dram_latency_first_us, 0.0
+        r.active,
+        share,
+        ctas,
+        t.dram_first_bytes,
+        scaled(p.dram_latency_first_us, t.miss_first),
+        0.0,
     )
     full = _Wave(r.active, share, ctas, t.dram_later_bytes, miss_us, 1.0)
     last = _Wave(r.active_last, share_last, ctas_last, partial_bytes, miss_us, 1.0)
     serial = c.schedule == SERIAL
 
-    step = _step(c, r, t, p, tile, full, 1.0)
-    tile_us = jnp.where(serial, step.overhead_us, tile.epilogue_us)
-    tile_us = jnp.where(c.schedule == PINGPONG, 0.0, tile_us)
-    estimate_us = p.launch_us + step.load_us + step.latency_us
-    estimate_us += r.waves * (r.k_tiles * step.period_us + tile_us)
-    slowdown = _slowdown(c, r, p, estimate_us)
-    drain_us = tile.stored_bytes * r.k_tiles * tile.cost.drain
+    slowdown = 1.0
+    if not is_number(p.clock_drop, 0.0):
+        step = _step(c, r, t, p, tile, full, 1.0)
+        slowdown = _slowdown(c, r, p, tile, step)
+    drain_us = scaled(tile.cost.drain, tile.stored_bytes * r.k_tiles)
     several = r.waves > 1
 
     def pipeline(wave: _Wave, *, repeated: bool, ends: Any) -> Pipeline:
@@ -230,15 +244,16 @@ def _step(
     c: Configuration, r: Raster, t: Traffic, p: Parameters, tile: _Tile, wave: _Wave, slowdown
 ) -> _Step:
     cost = tile.cost
-    ports_us = jnp.maximum(wave.ctas * cost.load, wave.active * cost.fabric) * t.inside_bytes
+    sm_us = jnp.maximum(scaled(cost.load, wave.ctas), scaled(cost.fabric, wave.active))
     slices_bytes = t.slices_bytes + tile.stored_bytes * wave.stores
-    ports_us = jnp.maximum(ports_us, wave.active * slices_bytes * cost.l2) * slowdown
-    dram_us = wave.dram_bytes * cost.dram
-    filling = 1.0 + p.out_of_bounds_cost * jnp.sqrt(wave.share * jnp.sqrt(wave.share))
-    moved_us = ports_us + dram_us + t.outside_bytes * cost.load * filling
+    slices_us = scaled(cost.l2, wave.active * slices_bytes)
+    ports_us = jnp.maximum(sm_us * t.inside_bytes, slices_us) * slowdown
+    dram_us = scaled(cost.dram, wave.dram_bytes)
+    filling = scaled(p.out_of_bounds_cost, jnp.sqrt(wave.share * jnp.sqrt(wave.share)))
+    moved_us = ports_us + dram_us + scaled(cost.load, t.outside_bytes) * (1.0 + filling)
     load_us = jnp.maximum(p.load_issue_us * slowdown, moved_us)
-    latency_us = p.load_latency_us + t.box_bytes * cost.latency
-    latency_us += p.crowding_latency_us * jnp.minimum(wave.share, 1.0)
+    latency_us = p.load_latency_us + scaled(cost.latency, t.box_bytes)
+    latency_us += scaled(p.crowding_latency_us, jnp.minimum(wave.share, 1.0))
     latency_us = latency_us * slowdown + wave.miss_us
     latency_us = soft_max(p.latency_exposure, load_us, latency_us) - load_us
 
@@ -250,7 +265,8 @@ def _step(
 
     ring_us = jnp.maximum(ring_us, short_us + tile.unqueued * compute_us * tile.per_depth)
     dram_part = dram_us / jnp.maximum(moved_us, TINY)
-    softness = p.softness + p.dram_softness * dram_part * (1.0 - p.softness)
+    more = scaled(p.dram_softness, dram_part * (1.0 - p.softness))
+    softness = p.softness if is_number(more, 0.0) else p.softness + more
     soft_us = soft_max(p.softness * STEP_SOFTNESS, load_us, shared_us)
     soft_us = soft_max(softness, soft_us, ring_us)
     extra_us = jnp.maximum(soft_us - bound_us, 0.0) * tile.early
@@ -262,7 +278,7 @@ def _step(
     overhead_us = load_us + latency_us + tile.epilogue_us * slowdown
     hideable_us = jnp.minimum(overhead_us, r.k_tiles * jnp.maximum(period_us - one_us, 0.0))
     share = p.overhead_hidden / (1.0 + p.overhead_hidden)
-    overhead_us -= jnp.where(wave.ctas > 1, share * hideable_us, 0.0)
+    overhead_us -= jnp.where(wave.ctas > 1, scaled(share, hideable_us), 0.0)
     return _Step(
         load_us=load_us + extra_us,
         latency_us=behind_us,
@@ -283,9 +299,9 @@ def _tile(c: Configuration, r: Raster, t: Traffic, machine: Machine) -> _Tile:
     mma_bytes = 2.0 * facts.mma_k
     mmas = a_bytes / (facts.mma_m * mma_bytes) * jnp.where(halved, 2.0, 1.0)
     matrix_us = 2.0 * c.block_m * c.block_n * c.block_k * cost.flop
-    matrix_us += (a_bytes + b_bytes) * cost.paper
-    operands_us = mmas * (facts.mma_m + columns) * mma_bytes * cost.smem
-    drain_us = p.drain_us * c.block_k / 64.0 + p.drain_wide_us * columns / 128.0
+    matrix_us += scaled(cost.paper, a_bytes + b_bytes)
+    operands_us = scaled(cost.smem, mmas * (facts.mma_m + columns) * mma_bytes)
+    drain_us = scaled(p.drain_us, c.block_k / 64.0) + scaled(p.drain_wide_us, columns / 128.0)
     threads = c.math_warps * facts.warp_size
     room = (facts.max_registers_per_thread - OVERHEAD_REGISTERS) * threads
     spilled = jnp.maximum(c.block_m * c.block_n * groups - room, 0.0)
@@ -293,7 +309,7 @@ def _tile(c: Configuration, r: Raster, t: Traffic, machine: Machine) -> _Tile:
     tile_bytes = c.block_m * c.block_n * machine.out_bytes
     inside = jnp.minimum(c.m, c.block_m) * jnp.minimum(c.n, c.block_n) * machine.out_bytes
     crowd = (IDLE_STORES + r.active * cost.sm) / (1.0 + IDLE_STORES)
-    direct_us = jnp.where(c.write_back == 1, inside * crowd * cost.direct, 0.0)
+    direct_us = jnp.where(c.write_back == 1, scaled(cost.direct, inside * crowd), 0.0)
     one_in_flight = (c.mma_in_flight == 1) & (c.stages >= 2)
     return _Tile(
         cost=cost,
@@ -302,15 +318,19 @@ def _tile(c: Configuration, r: Raster, t: Traffic, machine: Machine) -> _Tile:
         per_depth=jnp.where(one_in_flight, 1.0 / jnp.maximum(c.stages - 1.0, 1.0), 0.0),
         matrix_us=jnp.maximum(matrix_us, operands_us),
         fixed_us=p.compute_startup_us + p.sync_us + jnp.where(c.mma_in_flight == 1, 0.0, drain_us),
-        spilled_us=SPILL_BYTES * spilled * cost.spill / groups,
+        spilled_us=scaled(cost.spill, SPILL_BYTES * spilled / groups),
         unqueued=jnp.maximum(1.0 - p.mma_queue / mmas, 0.0),
-        epilogue_us=p.epilogue_startup_us + tile_bytes * cost.store + direct_us,
+        epilogue_us=p.epilogue_startup_us + scaled(cost.store, tile_bytes) + direct_us,
         early=jnp.maximum(1.0 - RING_SHARE * c.stages / (r.waves * r.k_tiles), 0.0),
     )
 
 
-def _slowdown(c: Configuration, r: Raster, p: Parameters, estimate_us):
+def _slowdown(c: Configuration, r: Raster, p: Parameters, tile: _Tile, step: _Step):
     """The clock falls with the flop rate, within `CLOCK_US`, from 1 to 1 + clock_drop."""
+    tile_us = jnp.where(c.schedule == SERIAL, step.overhead_us, tile.epilogue_us)
+    tile_us = jnp.where(c.schedule == PINGPONG, 0.0, tile_us)
+    estimate_us = p.launch_us + step.load_us + step.latency_us
+    estimate_us += r.waves * (r.k_tiles * step.period_us + tile_us)
     flop = r.tiles * r.k_tiles * 2.0 * c.block_m * c.block_n * c.block_k
     busy_us = jnp.minimum(flop / CLOCK_FLOP_PER_US, estimate_us)
     return 1.0 + p.clock_drop * busy_us / (estimate_us + 2.0 * CLOCK_US)
@@ -321,6 +341,10 @@ def soft_max(softness, a, b):
 
     (a + b + sqrt((a - b)^2 + 4 softness a b)) / 2: max(a, b) for softness 0, a + b for 1.
     """
+    if is_number(softness, 0.0):
+        return jnp.maximum(a, b)
+    if is_number(softness, 1.0):
+        return a + b
     square = (a - b) ** 2 + 4.0 * softness * a * b
     some = square > 0
     root = jnp.where(some, jnp.sqrt(jnp.where(some, square, 1.0)), 0.0)

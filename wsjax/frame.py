@@ -18,7 +18,7 @@ import numpy as np
 from wsjax.errors import InputError, nearest
 from wsjax.limits import Facts, deepest_stages
 from wsjax.space import COLUMNS, DTYPE_BYTES, REQUIRED, Column, Configuration, with_defaults
-from wsjax.tables import PREDICTION_COLUMNS
+from wsjax.tables import INTERVAL_COLUMNS, PREDICTION_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +149,7 @@ def _taken(names: Sequence[Any]) -> list[str]:
         )
     return problems + [
         f"columns '{name}' and '{name}_predicted' are both taken; rename or drop one of them"
-        for name in PREDICTION_COLUMNS
+        for name in (*PREDICTION_COLUMNS, *INTERVAL_COLUMNS)
         if name in names and f"{name}_predicted" in names
     ]
 

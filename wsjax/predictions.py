@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from wsjax import frame as frames
-from wsjax import importers, tables
+from wsjax import importers, intervals, tables
 from wsjax.errors import InputError, gather
 from wsjax.files import check_destination
 from wsjax.hardware import Hardware, load_hardware
@@ -47,8 +47,9 @@ def predict(frame: Any, hardware: str | Path | Hardware = "h200") -> Any:
     All columns are kept; behind them come `wsjax.tables.PREDICTION_COLUMNS`: times in µs (`_us`;
     waits summed over the busiest SM's tiles), `waves`, `k_tiles`, `smem_bytes` of a CTA, `tflops`
     of the whole problem, the `limiter`, the `method` that made the row, `extrapolated` (no
-    measurement backs it), `legal`, and the `reason` where not: an illegal row has no time. A name
-    that is taken gets the suffix `_predicted`.
+    measurement backs it), `legal`, and the `reason` where not: an illegal row has no time; of a
+    calibrated machine also `time_us_lo` and `time_us_hi`, between which 90 % of measured times lie.
+    A name that is taken gets the suffix `_predicted`.
 
     Raises InputError with all mistakes of the frame at once.
     """
@@ -70,13 +71,19 @@ def predict(frame: Any, hardware: str | Path | Hardware = "h200") -> Any:
     rows = frames.read_rows(translated or columns, len(frame), given)
     if translated is None:
         frames.warn_of_misspelling(given)
-    found = tables.prediction_columns(
-        evaluate(rows, machine), extrapolated=not machine.calibrated, incomplete=rows.incomplete
-    )
+    _, found = described(rows, machine)
     ours = {frames.prediction_name(name, given): values for name, values in found.items()}
     if tables.is_arrow(frame):
         return tables.append(frame, ours)
     return tables.append_to_frame(frame, ours)
+
+
+def described(rows: frames.Rows, machine: Hardware) -> tuple[Any, dict[str, "pa.Array"]]:
+    """The `batch.Prediction` of a frame's rows, and the columns that it becomes."""
+    prediction = evaluate(rows, machine)
+    configurations = frames.resolve(rows.columns, machine.facts)
+    backing = intervals.backing(machine, configurations, prediction)
+    return prediction, tables.prediction_columns(prediction, incomplete=rows.incomplete, **backing)
 
 
 def evaluate(rows: frames.Rows, machine: Hardware) -> Any:
@@ -89,7 +96,7 @@ def evaluate(rows: frames.Rows, machine: Hardware) -> Any:
         legal = legal & (c.cluster_m == 1) & (c.cluster_n == 1) & (c.split_k == 1)
     prediction = batch.evaluate(c, machine, legal_override=legal)
     if np.any(prediction.time_us == 0):
-        warnings.warn(f"{machine.name}: {frames.NEUTRAL}", stacklevel=3)
+        warnings.warn(f"{machine.name}: {frames.NEUTRAL}", stacklevel=4)
     lost = rows.incomplete
     if not lost.any():
         return prediction

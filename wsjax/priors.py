@@ -10,7 +10,7 @@ from wsjax.hardware.sections import unused_key
 from wsjax.parameters import PARAMETERS
 
 CLEARLY = 4.0
-"""By how much the cost (a chi square) must fall to leave the start's value for the neutral one."""
+"""By how much the cost (a chi square) may rise where a parameter is held."""
 ADAPTED_SPREAD = 0.3
 """How far the logarithm of a parameter may lie from that of another machine's calibration."""
 
@@ -40,22 +40,20 @@ def candidates(start: Hardware) -> tuple[str, ...]:
     return tuple(name for name in PARAMETERS if name != unused_key(start.compute_basis))
 
 
-def hold(
-    held: np.ndarray, z: np.ndarray, prior: fit.Prior, start: Hardware, sample: fit.Sample
-) -> fit.Prior:
-    """The prior with parameters held at the start's value, or where that contradicts the rows, at
-    the neutral one."""
+def hold(held: np.ndarray, z: np.ndarray, prior: fit.Prior, sample: fit.Sample) -> fit.Prior:
+    """The prior with parameters held at its centre; where that contradicts the rows, which may know
+    that a term is small without knowing how small, at the neutral value; else where they are."""
+    centre, fitted = np.exp(prior.centre), np.asarray(prior.values(z))
     neutral = np.asarray([p.neutral for p in PARAMETERS.values()])
-    own = np.asarray(start.parameters, float)
     for position in np.flatnonzero(held):
         free = prior.free.copy()
         free[position] = False
         trials = []
-        for value in dict.fromkeys((own[position], neutral[position])):
+        for value in (centre, neutral, fitted):
             values = prior.held.copy()
-            values[position] = value
+            values[position] = value[position]
             trial = prior._replace(free=free, held=values)
             trials.append((fit.cost(z, trial, sample), trial))
-        better = len(trials) > 1 and trials[1][0] < trials[0][0] - CLEARLY
-        prior = trials[better][1]
+        least = min(cost for cost, _ in trials)
+        prior = next(trial for cost, trial in trials if cost <= least + CLEARLY)
     return prior

@@ -15,6 +15,7 @@ from wsjax.closed import closed, exchange_us, slopes
 from wsjax.durations import Machine, kernel
 from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Outcome, Pipeline, isolate
 from wsjax.limits import REASONS, checks, smem_bytes
+from wsjax.parameters import PARAMETERS
 from wsjax.space import Configuration
 
 LIMITERS = ("load", "compute", "latency")
@@ -141,17 +142,24 @@ class Inputs(NamedTuple):
         return jax.tree.map(lambda x: x[rows] if np.ndim(x) else np.full(len(rows), x), self)
 
 
-@partial(jax.jit, static_argnames=("alone", "time_only"))
-def formulas(inputs: Inputs, alone: bool, time_only: bool):
+def without(machine: Machine, neutral: tuple[str, ...]) -> Machine:
+    """The machine with Python numbers for the parameters whose terms are to be left out."""
+    known = {name: PARAMETERS[name].neutral for name in neutral}
+    return machine._replace(parameters=machine.parameters._replace(**known))
+
+
+@partial(jax.jit, static_argnames=("alone", "time_only", "neutral"))
+def formulas(inputs: Inputs, alone: bool, time_only: bool, neutral: tuple[str, ...] = ()):
     """The closed form over a chunk -> (its prediction or times, whether each row is settled).
 
-    `alone` compiles the formulas of `serial` only, `time_only` nothing but the times. A row is
+    `alone` compiles the formulas of `serial` only, `time_only` nothing but the times; the terms of
+    parameters named in `neutral` are left out. A row is
     settled if what is returned of it is exact, or if it is illegal.
     """
 
     def one(i: Inputs):
         c = i.configuration._replace(schedule=SERIAL) if alone else i.configuration
-        row = predict_row(c, i.machine, i.legal)
+        row = predict_row(c, without(i.machine, neutral), i.legal)
         prediction = row.prediction
         if time_only:
             return prediction.time_us, row.time_exact | (prediction.reason > 0)

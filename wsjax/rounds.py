@@ -3,8 +3,7 @@
 1. Levenberg-Marquardt from several starts on a small sample; the best goes on.
 2. Rounds on the whole sample: between them the exact predictions (`fit`'s offsets) and the model's
    own error, from the median residual, are renewed.
-3. Parameters that the rows do not determine are held, and the others fitted again: at the start's
-   value, or at the neutral one where that fits clearly better.
+3. Parameters that the rows do not determine are held (`priors.hold`), and the others fitted again.
 """
 
 from collections.abc import Collection
@@ -75,7 +74,7 @@ def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed
             break
         silent = np.abs(slopes).max(axis=0, initial=0) < NO_EFFECT
         status[held] = np.where(silent, "no effect", "undetermined")[held]
-        prior = priors.hold(held, z, prior, start, sample)
+        prior = priors.hold(held, z, prior, sample)
         z = fit.solve(np.where(prior.free, z, 0.0), prior, sample)
         sample, error = _renewed(rows, start, sample, prior, z)
         z = fit.solve(z, prior, sample)

@@ -40,6 +40,8 @@ PREDICTION_COLUMNS = (
     "legal",
     "reason",
 )
+INTERVAL_COLUMNS = ("time_us_lo", "time_us_hi")
+"""Behind the others, of machines that are calibrated."""
 
 
 def is_arrow(frame: object) -> bool:
@@ -81,12 +83,17 @@ def number_column(values: np.ndarray) -> "pa.Array":
 
 
 def prediction_columns(
-    prediction: Any, *, extrapolated: bool, incomplete: np.ndarray | None = None
+    prediction: Any,
+    *,
+    extrapolated: np.ndarray,
+    interval: tuple[np.ndarray, np.ndarray] | None = None,
+    incomplete: np.ndarray | None = None,
 ) -> dict[str, "pa.Array"]:
     """The prediction columns of a `batch.Prediction`.
 
-    `extrapolated`: whether the hardware file leaves these rows without a measurement behind them.
-    `incomplete`: rows that lack a value that counts depend on.
+    `extrapolated`: rows that no measurement backs. `interval`: the least and greatest times to
+    expect, if the machine's file says how sure they are. `incomplete`: rows that lack a value that
+    counts depend on.
     """
     import pyarrow as pa
 
@@ -97,7 +104,7 @@ def prediction_columns(
     columns: dict[str, pa.Array] = {}
     for name in PREDICTION_COLUMNS:
         if name == "extrapolated":
-            columns[name] = pa.array(np.full(illegal.shape, extrapolated))
+            columns[name] = pa.array(extrapolated)
         elif name == "legal":
             columns[name] = pa.array(~illegal)
         elif name in choices:
@@ -106,6 +113,8 @@ def prediction_columns(
             columns[name] = pa.array(getattr(prediction, name), pa.int64(), mask=incomplete)
         else:
             columns[name] = pa.array(getattr(prediction, name), pa.float64(), mask=illegal)
+    for name, values in zip(INTERVAL_COLUMNS, interval or (), strict=False):
+        columns[name] = pa.array(values, pa.float64(), mask=illegal)
     return columns
 
 

@@ -31,7 +31,6 @@ class Validated(NamedTuple):
     low_us: np.ndarray
     high_us: np.ndarray
     limiter: np.ndarray
-    waves: np.ndarray
     extrapolated: np.ndarray
     not_modelled: int
 
@@ -102,7 +101,6 @@ def evaluate(rows: Measured, machine: Hardware) -> Validated:
         low_us=low[covered],
         high_us=high[covered],
         limiter=np.asarray(LIMITERS, object)[prediction.limiter[covered]],
-        waves=prediction.waves[covered],
         extrapolated=outside[covered],
         not_modelled=int((~covered).sum()),
     )

@@ -10,8 +10,6 @@ from wsjax.space import COLUMNS, shown
 
 LARGEST = 2**31
 BASES = ("flops", "bytes")
-REGIONS = {"waves": (1, 2, 4, 8, 16, 32), "block_m": (64, 128)}
-"""Where the spread of times is told apart: the greatest value of each region but the last."""
 
 Check = Callable[[str, Any], str]
 
@@ -110,19 +108,12 @@ def words(key: str, value: Any) -> str:
     return "" if good else f"expected a list of texts, not {shown(value)}"
 
 
-def number(key: str, value: Any) -> str:
-    """A finite number."""
-    good = _is_number(value) and math.isfinite(value)
-    return "" if good else f"expected a finite number, not {shown(value)}"
-
-
-def factors(key: str, value: Any) -> str:
-    """A number above 0 for each region of an observable."""
-    count = len(REGIONS[key]) + 1
-    numbers = isinstance(value, list) and all(_is_number(x) and 0 < x < math.inf for x in value)
-    if numbers and len(value) == count:
+def interval(key: str, value: Any) -> str:
+    """[low, high]: finite numbers in order."""
+    pair = isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+    if pair and -math.inf < value[0] <= value[1] < math.inf:
         return ""
-    return f"expected a list of {count} numbers above 0, not {shown(value)}"
+    return f"expected [low, high], two numbers in order, not {shown(value)}"
 
 
 def basis(key: str, value: Any) -> str:
@@ -150,7 +141,7 @@ def name(key: str, value: Any) -> str:
     return text(key, value) or ("" if value.strip() else "must not be empty")
 
 
-NUMBERS = (parameter, ratio, error, number)
+NUMBERS = (parameter, ratio, error)
 """The checks whose values are read as floats."""
 
 

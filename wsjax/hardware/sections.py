@@ -6,7 +6,7 @@ from typing import NamedTuple
 from wsjax.hardware import checks
 from wsjax.limits import Facts
 from wsjax.parameters import PARAMETERS as REGISTRY
-from wsjax.space import COLUMNS, DTYPES
+from wsjax.space import COLUMNS, DTYPES, SCHEDULES
 
 PARAMETERS = tuple(REGISTRY)
 FACTS = Facts._fields
@@ -15,13 +15,11 @@ BASIS_KEYS = {
     "bytes": "compute_throughput_bytes_per_us",
 }
 FAMILY = tuple(name for name, known in REGISTRY.items() if known.family)
-SPREAD: dict[str, checks.Check] = {
-    "low": checks.number,
-    "high": checks.number,
-    "parameters": checks.error,
-    **dict.fromkeys(checks.REGIONS, checks.factors),
-}
-"""See `wsjax.intervals`."""
+LIMITERS = ("load", "compute", "latency")
+"""As in `wsjax.programs`, which would import jax."""
+REGIONS = tuple(f"{schedule}_{limiter}" for schedule in SCHEDULES for limiter in LIMITERS)
+"""Where the spread of times is told apart, see `wsjax.intervals`."""
+SPREAD = dict.fromkeys(("all", *REGIONS), checks.interval) | {"parameters": checks.error}
 
 
 class Section(NamedTuple):
