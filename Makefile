@@ -1,9 +1,11 @@
 # make demo   set up and run the quickstart sweep
 # make test   set up and pass the tests
+# make bench  rows a second on this machine
+# make calibrate TABLES=DIR   remake the H200 calibrations from the measured tables in DIR
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench check clean
+.PHONY: demo test bench calibrate clean
 
 demo: .venv/ready
 	$(BIN)/wsjax sweep sweeps/quickstart.toml
@@ -16,6 +18,15 @@ test: .venv/ready-dev
 
 bench: .venv/ready-dev
 	$(BIN)/python tests/bench.py
+
+TABLES ?= ../shared/data/h200
+H200 := wsjax/hardware/h200
+FIX := load_startup_us,compute_startup_us,sync_us
+calibrate: .venv/ready
+	$(BIN)/wsjax calibrate $(TABLES)/gemm_ws.csv.gz --fix $(FIX) \
+		--start $(H200)-datasheet.toml --out $(H200)-gluon.toml
+	$(BIN)/wsjax calibrate $(TABLES)/cutlass_ws.csv.gz $(TABLES)/cutlass_ws_more.csv.gz \
+		--fix $(FIX) --start sweeps/h200-cutlass-start.toml --out $(H200)-cutlass.toml
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -14,7 +14,7 @@ from wsjax.programs import METHODS
 from wsjax.space import COLUMNS, SCHEDULES, Configuration, with_defaults
 
 TOY = load_hardware("toy")
-H200 = load_hardware("h200")
+H200 = load_hardware("h200-datasheet")
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
 

@@ -9,7 +9,7 @@ import pytest
 from wsjax import __version__, predictions
 from wsjax.cli import main
 from wsjax.hardware import hardware_names, load_hardware
-from wsjax.tables import PREDICTION_COLUMNS, read_table
+from wsjax.tables import INTERVAL_COLUMNS, PREDICTION_COLUMNS, read_table
 
 DATA = Path(__file__).parent / "data"
 TOY = "predict -m 512 -n 512 -k 256 --tile 128x128x64 --stages 2 --schedule serial --hardware toy"
@@ -40,8 +40,10 @@ def test_one_configuration(capsys):
 
 def test_json_has_the_prediction_columns_and_no_others(capsys):
     shown = json.loads(run(capsys, f"{H200} --json").out)
-    assert tuple(shown) == PREDICTION_COLUMNS
-    assert shown["time_us"] > 0
+    assert tuple(shown) == (*PREDICTION_COLUMNS, *INTERVAL_COLUMNS)
+    assert 0 < shown["time_us_lo"] < shown["time_us"] < shown["time_us_hi"]
+    assert "9 in 10 measurements" in run(capsys, H200).out
+    assert tuple(json.loads(run(capsys, f"{TOY} --json").out)) == PREDICTION_COLUMNS
     assert shown["legal"] is True
     assert shown["reason"] == ""
 

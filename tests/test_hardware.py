@@ -1,5 +1,6 @@
 """Hardware files: what is shipped, what is refused and how, and that they go round."""
 
+import dataclasses
 import math
 import re
 import subprocess
@@ -25,7 +26,9 @@ from wsjax.hardware import (
     load_hardware,
     parse_hardware,
 )
-from wsjax.space import DTYPES
+from wsjax.hardware.sections import LIMITERS, REGIONS
+from wsjax.parameters import PARAMETERS as REGISTRY
+from wsjax.space import COLUMNS, DTYPES
 
 MINIMAL = "sms = 4\nsmem_bytes_per_sm = 102400\nwarp_size = 32\n"
 
@@ -36,17 +39,21 @@ def problems(text: str) -> tuple[str, ...]:
     return caught.value.problems
 
 
+CALIBRATED = {"h200", "h200-gluon", "h200-cutlass"}
+
+
 def test_shipped_machines():
-    names = {"a100-sxm", "a6000", "a6000-paper", "b200", "h100-sxm", "h200", "l40s", "mi300x"}
-    assert set(hardware_names()) == names | {"toy"}
+    names = {"a100-sxm", "a6000", "a6000-paper", "b200", "h100-sxm", "l40s", "mi300x", "toy"}
+    assert set(hardware_names()) == names | CALIBRATED | {"h200-datasheet"}
     for name in hardware_names():
         machine = load_hardware(name)
         assert machine.name == name
-        assert not machine.calibrated
+        assert machine.calibrated == (name in CALIBRATED)
+        assert bool(machine.calibration) == bool(machine.spread) == machine.calibrated
         assert load_hardware(machine) is machine
 
 
-@pytest.mark.parametrize("name", sorted(set(hardware_names()) - {"toy"}))
+@pytest.mark.parametrize("name", sorted(set(hardware_names()) - CALIBRATED - {"toy"}))
 def test_each_shipped_number_has_its_source(name):
     lines = (SHIPPED / f"{name}.toml").read_text(encoding="utf-8").splitlines()
     above = ""
@@ -59,7 +66,7 @@ def test_each_shipped_number_has_its_source(name):
 
 
 def test_a_data_sheet_machine_is_its_data_sheet():
-    machine = load_hardware("h200")
+    machine = load_hardware("h200-datasheet")
     facts, p = machine.facts, machine.parameters
     assert (facts.sms, facts.smem_bytes_per_sm, facts.warp_size) == (132, 227 * 1024, 32)
     assert p.compute_throughput_flop_per_us * 132 == pytest.approx(989.4e6, rel=1e-6)
@@ -89,7 +96,7 @@ def test_minimal_file_is_neutral():
     assert machine.facts == Facts(4, 102400, 32)
     assert machine.text == MINIMAL
     for name, value in machine.parameters._asdict().items():
-        assert value == (math.inf if "throughput" in name else 0.0)
+        assert value == REGISTRY[name].neutral
 
 
 def test_all_mistakes_at_once():
@@ -206,10 +213,37 @@ rates = st.floats(1e-3, 1e12) | st.just(math.inf)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
+RECORD = {
+    "table": texts,
+    "date": texts,
+    "rows": st.integers(0, 2**62),
+    "held_out_mape_pct": st.floats(0, 1e6),
+    "undetermined": st.lists(st.sampled_from(PARAMETERS), max_size=3),
+}
+intervals = st.tuples(st.floats(-5, 0), st.floats(0, 5)).map(list)
+spreads = st.just({}) | st.fixed_dictionaries(
+    {"all": intervals},
+    optional={"parameters": st.floats(0, 1), **dict.fromkeys(REGIONS, intervals)},
+)
+
+
+@st.composite
+def spans(draw) -> dict[str, list]:
+    found = {}
+    for name in draw(st.lists(st.sampled_from(list(COLUMNS)), unique=True, max_size=4)):
+        choices = COLUMNS[name].choices
+        values = st.sampled_from(choices) if choices else st.integers(0, 2**31)
+        most = None if choices else 2
+        least = 1 if choices else 2
+        unique = bool(choices)
+        found[name] = sorted(draw(st.lists(values, min_size=least, max_size=most, unique=unique)))
+    return found
+
+
 @st.composite
 def machines(draw) -> Hardware:
     basis = draw(st.sampled_from(["flops", "bytes"]))
-    numbers = {name: draw(rates if "throughput" in name else times) for name in PARAMETERS}
+    numbers = {name: draw(rates if known.is_rate else times) for name, known in REGISTRY.items()}
     unused = {"flops": "bytes", "bytes": "flop"}[basis]
     numbers[f"compute_throughput_{unused}_per_us"] = math.inf
     return Hardware(
@@ -220,6 +254,10 @@ def machines(draw) -> Hardware:
         compute_ratio=draw(st.dictionaries(st.sampled_from(DTYPES), st.floats(1e-3, 1e3))),
         calibrated=draw(st.booleans()),
         note=draw(texts),
+        standard_errors=draw(st.dictionaries(st.sampled_from(PARAMETERS), st.floats(0, 10))),
+        calibration=draw(st.fixed_dictionaries({}, optional=RECORD)),
+        span=draw(spans()),
+        spread=draw(spreads),
     )
 
 
@@ -236,3 +274,96 @@ def test_loading_needs_no_heavy_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_limiters_are_the_models():
+    from wsjax import programs
+
+    assert programs.LIMITERS == LIMITERS
+
+
+FAMILY = "epilogue_startup_us = 0.3"
+
+
+def test_family_parameters_stand_in_either_table():
+    machine = parse_hardware(f"{MINIMAL}[parameters]\n{FAMILY}\n")
+    assert machine == parse_hardware(f"{MINIMAL}[family]\n{FAMILY}\n")
+    assert "[family]\n" in format_hardware(machine)
+
+
+def test_mistakes_in_the_tables_of_a_calibration():
+    text = f"""{MINIMAL}
+[parameters]
+{FAMILY}
+[family]
+{FAMILY}
+load_latency = 1
+launch_us = 1.0
+[standard_errors]
+launch_us = -1
+sms = 1
+[calibration]
+rows = -3
+held_out_mape_pct = "3"
+undetermined = [1]
+[span]
+m = [2, 1]
+schedule = ["pingpog"]
+layout = []
+stages = 3
+[spread]
+persistent_load = [0.1, -0.1]
+serial_lode = [0.0, 0.1]
+serial_load = [0.0, 0.1]
+"""
+    assert problems(text) == (
+        "mine.toml: family: load_latency: unknown key; did you mean 'load_latency_us'?",
+        "mine.toml: family: launch_us: unknown key here; it belongs under [parameters]",
+        "mine.toml: standard_errors: launch_us: -1 must be finite and at least 0",
+        "mine.toml: standard_errors: sms: unknown key here; "
+        "it belongs at the top, above the tables",
+        "mine.toml: calibration: rows: expected a whole number of at least 0, not -3",
+        'mine.toml: calibration: held_out_mape_pct: expected a number, not "3"; write 3.0',
+        "mine.toml: calibration: undetermined: expected a list of texts, not [1]",
+        "mine.toml: span: m: expected [least, greatest] as whole numbers, not [2, 1]",
+        "mine.toml: span: schedule: unknown word \"pingpog\"; did you mean 'pingpong'?",
+        "mine.toml: span: layout: expected a list of words, not []",
+        "mine.toml: span: stages: expected [least, greatest] as whole numbers, not 3",
+        "mine.toml: spread: persistent_load: expected [low, high], two numbers in order, "
+        "not [0.1, -0.1]",
+        "mine.toml: spread: serial_lode: unknown key; did you mean 'serial_load'?",
+        "mine.toml: spread: all: missing; every [spread] must say it",
+        "mine.toml: family: epilogue_startup_us: is given under [parameters] too; leave one out",
+    )
+
+
+def test_a_file_extends_another(tmp_path):
+    base = tmp_path / "base.toml"
+    base.write_text(f"{MINIMAL}[parameters]\nlaunch_us = 1.0\n{FAMILY}\n[span]\nm = [1, 2]\n")
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "base.toml"\nsms = 5\n[parameters]\nlaunch_us = 2.0\n')
+    machine = load_hardware(path)
+    assert (machine.name, machine.facts) == ("mine", Facts(5, 102400, 32))
+    assert machine.parameters == Parameters(launch_us=2.0, epilogue_startup_us=0.3)
+    assert machine.span == {"m": [1, 2]}
+    assert parse_hardware(machine.text) == machine
+    path.write_text('base = "toy"\nname = "other"\n')
+    toy = load_hardware("toy")
+    assert load_hardware(path) == dataclasses.replace(toy, name="other")
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ('base = "mine.toml"', "base: these files extend each other"),
+        ('base = "toyy"', "did you mean 'toy'?"),
+        ('base = "absent.toml"', "can't read"),
+        ("base = 3", "base: expected text in quotes, not 3"),
+    ],
+)
+def test_a_base_that_is_none(text, part, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_hardware(path)
+    assert part in caught.value.problems[0]

@@ -16,7 +16,7 @@ from wsjax.programs import Inputs, formulas
 from wsjax.raster import raster, window
 from wsjax.space import COLUMNS, SCHEDULES, Configuration
 
-H200 = jax.tree.map(float, load_hardware("h200").facts)
+H200 = jax.tree.map(float, load_hardware("h200-datasheet").facts)
 SHARED = H200._replace(ctas_per_sm_max=8.0)
 BASIS = {"compute_throughput_bytes_per_us": np.inf}
 TYPICAL = Parameters(**{name: x.typical for name, x in PARAMETERS.items()} | BASIS)

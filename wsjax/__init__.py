@@ -4,27 +4,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wsjax.calibration import Calibration, calibrate
     from wsjax.errors import InputError, WsjaxError
     from wsjax.hardware import Hardware, format_hardware, hardware_names, load_hardware
     from wsjax.importers import import_table
     from wsjax.predictions import predict
     from wsjax.sweeps import sweep
+    from wsjax.validation import Validation, validate
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Calibration",
     "Hardware",
     "InputError",
+    "Validation",
     "WsjaxError",
+    "calibrate",
     "format_hardware",
     "hardware_names",
     "import_table",
     "load_hardware",
     "predict",
     "sweep",
+    "validate",
 ]
 
 _MODULES = {
+    "Calibration": "calibration",
+    "Validation": "validation",
+    "calibrate": "calibration",
+    "validate": "validation",
     "InputError": "errors",
     "import_table": "importers",
     "WsjaxError": "errors",

@@ -101,7 +101,7 @@ def calibrate(
     if not 0 <= held_out < 1:
         raise InputError(f"--held-out {held_out}: give a share from 0 to below 1, such as 0.2")
     rows = measured.read(table, machine.facts, seed=seed)
-    modelled = np.isfinite(rounds.exact_times(rows, machine))
+    modelled = rounds.modelled(rows, machine)
     excluded = dict(rows.excluded)
     if not modelled.all():
         excluded["not_modelled"] = int((~modelled).sum())

@@ -148,6 +148,13 @@ def _renewed(
     return sample._replace(offset=offset, weight=weight), error
 
 
+def modelled(rows: Measured, start: Hardware) -> np.ndarray:
+    """Rows that the model covers, whatever the values of parameters."""
+    prior = priors.prior_of(start, priors.candidates(start))
+    values = Parameters(*np.asarray(prior.values(np.zeros(len(PARAMETERS)))).tolist())
+    return np.isfinite(exact_times(rows, replace(start, parameters=values)))
+
+
 def exact_times(rows: Measured, machine: Hardware) -> np.ndarray:
     """Predicted times of rows that ran, in µs; NaN where the model does not cover them."""
     legal = np.ones(len(rows), dtype=bool)

@@ -119,6 +119,8 @@ def parse_hardware(text: str, where: str = "hardware") -> Hardware:
         for name, section in TABLES.items()
         if name in top
     }
+    if found.get("spread") and "all" not in found["spread"]:
+        problems.append(f"{where}: spread: all: missing; every [spread] must say it")
     own, family = found.pop("parameters", {}), found.pop("family", {})
     problems += [
         f"{where}: family: {name}: is given under [parameters] too; leave one out"
