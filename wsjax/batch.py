@@ -115,6 +115,8 @@ def _formulas(
     )
     size = next(size for size in CHUNKS if rows <= size or size == CHUNKS[-1])
     settled = np.empty(rows, bool)
+    with jax.enable_x64(True):
+        inputs = jax.tree.map(lambda x: x if np.ndim(x) else jax.device_put(x), inputs)
 
     def run(start: int) -> None:
         stop = min(start + size, rows)

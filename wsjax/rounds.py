@@ -26,6 +26,9 @@ FIRST_ERROR, LEAST_ERROR = 0.15, 0.003
 THRESHOLD = 0.5
 """A parameter is held where its spread stays above this part of its prior's."""
 NO_EFFECT = 1e-9
+NEARBY, NEIGHBOURS = 2.0, 2
+"""Where else a parameter must be determined: so many standard errors away, in so many directions
+and their opposites."""
 
 
 class Fit(NamedTuple):
@@ -69,7 +72,7 @@ def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed
     which = np.flatnonzero(prior.free)
     singular = np.sqrt(np.maximum(np.linalg.eigvalsh(known.only(which).curvature)[::-1], 0))
     for _ in range(ROUNDS):
-        held = identify.undetermined(known, prior.free, THRESHOLD)
+        held = _open(rows, prior, sample, z, known, seed)
         if not held.any():
             break
         silent = np.abs(slopes).max(axis=0, initial=0) < NO_EFFECT
@@ -94,6 +97,32 @@ def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed
         error=error,
         predicted_error=float(np.median(predicted)),
     )
+
+
+def _open(
+    rows: Measured,
+    prior: fit.Prior,
+    sample: fit.Sample,
+    z: np.ndarray,
+    known: identify.Information,
+    seed: int,
+) -> np.ndarray:
+    """Which parameters the rows do not determine, at z or near it.
+
+    A model of maxima has kinks: a rate that must only be fast enough not to bind may end where it
+    just begins to, and seem to be known. Within two standard errors it no longer is.
+    """
+    held = identify.undetermined(known, prior.free, THRESHOLD)
+    which = np.flatnonzero(prior.free & ~held)
+    reach = np.zeros_like(z)
+    reach[which] = NEARBY * np.sqrt(np.diag(known.only(which).covariance()))
+    chooser = np.random.default_rng(seed)
+    for _ in range(NEIGHBOURS):
+        step = reach * chooser.choice([-1.0, 1.0], len(z))
+        for near in (z - step, z + step):
+            there, _ = _information(rows, prior, sample, near)
+            held |= identify.undetermined(there, prior.free & ~held, THRESHOLD)
+    return held
 
 
 def _information(
