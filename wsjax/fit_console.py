@@ -4,15 +4,18 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wsjax import reports
 from wsjax.calibration import Calibration, calibrate
-from wsjax.errors import InputError
+from wsjax.errors import InputError, gather
 from wsjax.files import replacing
+from wsjax.hardware import load_hardware
 from wsjax.measured import excluded_text
 from wsjax.metrics import Metrics
+from wsjax.reports import prepare
 from wsjax.validation import Validation, validate
 
 PIPE_WIDTH = 200
@@ -22,9 +25,10 @@ def run_calibrate(
     sources: Sequence[Path], start: str, out: Path, report: Path | None, **options: Any
 ) -> int:
     """Calibrate, write the machine's file, and print what was found."""
-    _check_out(out)
-    reports.prepare(report)
-    found = calibrate(list(sources), start, name=out.stem, **options)
+    machine, *_ = gather(
+        partial(load_hardware, start), partial(_check_out, out), partial(prepare, report)
+    )
+    found = calibrate(list(sources), machine, name=out.stem, **options)
     with replacing(out) as file:
         file.write(found.hardware.text.encode())
     if report is not None:
@@ -42,9 +46,9 @@ def run_validate(
     as_json: bool,
 ) -> int:
     """Validate one machine, or two on the same table, and print the figures."""
-    reports.prepare(report)
-    machines = [hardware, *([against] if against is not None else [])]
-    found = [validate(list(sources), machine) for machine in machines]
+    names = [hardware, *([against] if against is not None else [])]
+    machines = gather(*(partial(load_hardware, name) for name in names), partial(prepare, report))
+    found = [validate(list(sources), machine) for machine in machines[:-1]]
     if report is not None:
         reports.write_validation(found[0], report)
     if as_json:
@@ -85,15 +89,13 @@ def _show_calibration(found: Calibration, out: Path) -> None:
 
 def _show_validation(found: Sequence[Validation]) -> None:
     first = found[0]
-    print(f"{first.table}: {len({v.hardware.name for v in found})} machine(s)" * (len(found) > 1))
     for one in found:
-        print(one.hardware.name)
+        print(f"{one.hardware.name} on {one.table}")
         _metrics_table(
             [(f"{column} {word}".strip(), m) for column, word, m in reports.metrics_rows(one)]
         )
     print(f"{len(first.worst)} worst rows of {first.hardware.name}")
-    worst = first.worst.round(2).astype(str)
-    _table(list(worst.columns), worst.to_numpy().tolist())
+    _table(reports.WORST_HEADINGS, reports.worst_cells(first), left=(0, 1, 2, 4, 5, 9))
     left_out = dict(first.excluded)
     if first.not_modelled:
         left_out["not_modelled"] = first.not_modelled

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from wsjax import frame as frames
 from wsjax import importers
-from wsjax.errors import InputError
+from wsjax.errors import InputError, gather
 from wsjax.importers import columns, h200, outcome, plain
 from wsjax.limits import Facts
 from wsjax.space import COLUMNS, Configuration
@@ -72,10 +73,7 @@ def read(sources: Any, facts: Facts, *, repeats: bool = False, seed: int = 0) ->
 
     if isinstance(sources, str | Path | pd.DataFrame):
         sources = [sources]
-    pieces = [
-        _of_frame(source) if isinstance(source, pd.DataFrame) else importers.read(source).table
-        for source in sources
-    ]
+    pieces = gather(*(partial(_table, source) for source in sources))
     names = [
         "frame" if isinstance(source, pd.DataFrame) else Path(source).name for source in sources
     ]
@@ -83,8 +81,21 @@ def read(sources: Any, facts: Facts, *, repeats: bool = False, seed: int = 0) ->
     return _measured(table, ", ".join(names), facts, repeats=repeats, seed=seed)
 
 
+def _table(source: Any) -> "pd.DataFrame":
+    """One file or frame, in the columns of `importers.read`."""
+    import pandas as pd
+
+    try:
+        return (
+            _of_frame(source) if isinstance(source, pd.DataFrame) else importers.read(source).table
+        )
+    except InputError as error:
+        told = "say which it is"
+        mend = f"{told} to `wsjax import`, and give its output here"
+        raise InputError([text.replace(told, mend) for text in error.problems]) from None
+
+
 def _of_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """A frame as `importers.read` returns a file."""
     theirs = {str(name): values for name, values in frame.reset_index(drop=True).items()}
     ours = h200.translate(theirs)
     if problems := plain.complaints(ours, list(theirs)):

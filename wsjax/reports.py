@@ -66,6 +66,39 @@ def parameter_cells(found: Calibration) -> list[list[str]]:
     ]
 
 
+WORST_HEADINGS = (
+    "problem",
+    "layout",
+    "tile",
+    "stages",
+    "schedule",
+    "of",
+    "measured µs",
+    "predicted µs",
+    "error %",
+    "limiter",
+)
+
+
+def worst_cells(found: Validation) -> list[list[str]]:
+    """The worst rows as the words of a table; `of`: the row's group or kernel."""
+    return [
+        [
+            f"{row['m']}x{row['n']}x{row['k']}",
+            row["layout"],
+            f"{row['block_m']}x{row['block_n']}x{row['block_k']}",
+            str(row["stages"]),
+            row["schedule"],
+            row.get("group") or row.get("kernel") or "",
+            f"{row['time_us_measured']:,.2f}",
+            f"{row['time_us']:,.2f}",
+            f"{row['error_pct']:+.1f}",
+            row["limiter"],
+        ]
+        for row in found.worst.to_dict("records")
+    ]
+
+
 PARAMETER_HEADINGS = ("parameter", "start", "value", "± 1 sigma", "unit", "")
 
 
@@ -99,7 +132,7 @@ def write_validation(found: Validation, directory: Path) -> None:
         f"# {found.hardware.name} on {found.table}",
         _markdown(headings, [[column, word, *cells(values)] for column, word, values in rows]),
         f"{len(found.worst)} worst rows",
-        _markdown(found.worst.columns, [map(_word, row) for row in found.worst.to_numpy()]),
+        _markdown(WORST_HEADINGS, worst_cells(found)),
     ]
     _write_text(directory / "report.md", "\n\n".join(texts) + "\n")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SHARD_ROWS = 2**20
-BLOCK_ROWS = 2**17
+BLOCK_ROWS = 2**16
 """Candidate rows of a file, and of what is held in memory at once."""
 
 FEW = 5
