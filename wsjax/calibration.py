@@ -11,17 +11,20 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from wsjax import __version__, intervals, measured, validation
-from wsjax.errors import InputError, nearest
+from wsjax.errors import InputError
 from wsjax.hardware import Hardware, format_hardware, load_hardware
 from wsjax.hardware.sections import LIMITERS
 from wsjax.measured import Measured
 from wsjax.metrics import Metrics
 from wsjax.parameters import PARAMETERS, Parameters
+
+if TYPE_CHECKING:
+    from wsjax import rounds
 
 SAMPLE_ROWS = 12_288
 CORRELATED = 0.95
@@ -89,15 +92,15 @@ def calibrate(
     those of the kernel family, on a machine that is known. held_out: the share of problems that
     are kept out of the fit; 0 keeps none. seed: of the split, the sample and the starts.
 
-    What the rows do not determine keeps the start's value, and is named.
+    What the rows do not determine is held at its prior (`wsjax.priors.hold`), and named.
 
     Raises InputError for a table that cannot be read, wrong names, or fewer rows than parameters.
     """
-    from wsjax import rounds
+    from wsjax import priors, rounds
 
     began = time.perf_counter()
     machine = load_hardware(start)
-    chosen = _chosen(machine, fix, free, family_only=family_only)
+    chosen = priors.choose(machine, fix, free, family_only=family_only)
     if not 0 <= held_out < 1:
         raise InputError(f"--held-out {held_out}: give a share from 0 to below 1, such as 0.2")
     rows = measured.read(table, machine.facts, seed=seed)
@@ -107,7 +110,7 @@ def calibrate(
         excluded["not_modelled"] = int((~modelled).sum())
     rows = rows.take(modelled)
     training = rows.share >= held_out
-    sample = _sample(rows.take(training), seed)
+    sample = measured.sample(rows.take(training), SAMPLE_ROWS, seed)
     if len(sample) < len(chosen):
         raise InputError(
             f"{rows.table}: {len(sample)} rows are too few for {len(chosen)} parameters"
@@ -115,30 +118,15 @@ def calibrate(
             "measure more, or fit less: --free NAME,..., --family-only, a smaller --held-out"
         )
     found = rounds.fit_parameters(sample, machine, chosen, seed)
-    parameters = tuple(
-        Fitted(
-            name,
-            known.unit,
-            own,
-            value if status == "fixed" else _rounded(value, 7),
-            _rounded(error, 3) if status == "fitted" else math.nan,
-            status,
-        )
-        for (name, known), own, value, error, status in zip(
-            PARAMETERS.items(),
-            machine.parameters,
-            found.values,
-            found.errors,
-            found.status,
-            strict=True,
-        )
-    )
+    parameters = _parameters(machine, found)
+    errors = {p.name: p.standard_error for p in parameters if p.status == "fitted"}
+    kept = {p.name: machine.standard_errors.get(p.name) for p in parameters if p.status == "fixed"}
     fitted = replace(
         machine,
         name=name or f"{machine.name.removesuffix('-fitted')}-fitted",
         parameters=Parameters(*(p.value for p in parameters)),
         calibrated=True,
-        standard_errors={p.name: p.standard_error for p in parameters if p.status == "fitted"},
+        standard_errors={k: v for k, v in kept.items() if v is not None} | errors,
         calibration={},
         span=measured.span(rows.take(training)),
         spread={},
@@ -167,49 +155,25 @@ def calibrate(
     return replace(result, hardware=hardware, seconds=time.perf_counter() - began)
 
 
-def _chosen(
-    machine: Hardware, fix: Collection[str], free: Collection[str], *, family_only: bool
-) -> list[str]:
-    """The parameters to fit; InputError for names that are none, or none left."""
-    from wsjax.priors import candidates
-
-    possible = candidates(machine)
-    problems = [
-        f"{option} {name}: no parameter that can be fitted{nearest(name, possible)}"
-        for option, names in (("--fix", fix), ("--free", free))
-        for name in names
-        if name not in possible
-    ]
-    chosen = [
-        name
-        for name in possible
-        if (not free or name in free)
-        and name not in fix
-        and (not family_only or PARAMETERS[name].family)
-    ]
-    if not (problems or chosen):
-        problems.append("no parameter is left to fit; fix fewer")
-    if problems:
-        raise InputError(problems)
-    return chosen
+def _parameters(start: Hardware, found: "rounds.Fit") -> tuple[Fitted, ...]:
+    """Values as the file says them."""
+    columns = (start.parameters, found.values, found.errors, found.status)
+    return tuple(
+        Fitted(
+            name,
+            PARAMETERS[name].unit,
+            own,
+            value if status == "fixed" else _rounded(value, 7),
+            _rounded(error, 3) if status == "fitted" else math.nan,
+            status,
+        )
+        for name, own, value, error, status in zip(PARAMETERS, *columns, strict=True)
+    )
 
 
 def _rounded(value: float, digits: int) -> float:
     """What a file says of a value: some digits."""
     return float(f"{value:.{digits}g}")
-
-
-def _sample(rows: Measured, seed: int) -> Measured:
-    """At most `SAMPLE_ROWS` rows, the same number of each problem as far as it has them."""
-    if len(rows) <= SAMPLE_ROWS:
-        return rows
-    shuffled = np.random.default_rng(seed).permutation(len(rows))
-    order = shuffled[np.argsort(rows.problem[shuffled], kind="stable")]
-    problem = rows.problem[order]
-    first = np.searchsorted(problem, problem)
-    rank = np.arange(len(order)) - first
-    chosen = order[np.argsort(rank, kind="stable")[:SAMPLE_ROWS]]
-    return rows.take(np.sort(chosen))
 
 
 def _spread(

@@ -150,6 +150,19 @@ def _shares(problems: np.ndarray, seed: int) -> np.ndarray:
     return np.asarray([int.from_bytes(digest[:6], "big") / 2**48 for digest in digests])
 
 
+def sample(rows: Measured, count: int, seed: int) -> Measured:
+    """At most `count` rows, the same number of each problem as far as it has them."""
+    if len(rows) <= count:
+        return rows
+    shuffled = np.random.default_rng(seed).permutation(len(rows))
+    order = shuffled[np.argsort(rows.problem[shuffled], kind="stable")]
+    problem = rows.problem[order]
+    first = np.searchsorted(problem, problem)
+    rank = np.arange(len(order)) - first
+    chosen = order[np.argsort(rank, kind="stable")[:count]]
+    return rows.take(np.sort(chosen))
+
+
 def fingerprint(measured: Measured) -> str:
     """sha256 of the rows, whatever their order: configurations and times."""
     table = np.stack(

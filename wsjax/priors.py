@@ -5,6 +5,7 @@ from collections.abc import Collection
 import numpy as np
 
 from wsjax import fit
+from wsjax.errors import InputError, nearest
 from wsjax.hardware import Hardware
 from wsjax.hardware.sections import unused_key
 from wsjax.parameters import PARAMETERS
@@ -38,6 +39,31 @@ def prior_of(start: Hardware, free: Collection[str]) -> fit.Prior:
 def candidates(start: Hardware) -> tuple[str, ...]:
     """All parameters that may be fitted: not the throughput of the basis that is not in use."""
     return tuple(name for name in PARAMETERS if name != unused_key(start.compute_basis))
+
+
+def choose(
+    start: Hardware, fix: Collection[str], free: Collection[str], *, family_only: bool
+) -> list[str]:
+    """The parameters to fit; InputError for names that are none, or none left."""
+    possible = candidates(start)
+    problems = [
+        f"{option} {name}: no parameter that can be fitted{nearest(name, possible)}"
+        for option, names in (("--fix", fix), ("--free", free))
+        for name in names
+        if name not in possible
+    ]
+    chosen = [
+        name
+        for name in possible
+        if (not free or name in free)
+        and name not in fix
+        and (not family_only or PARAMETERS[name].family)
+    ]
+    if not (problems or chosen):
+        problems.append("no parameter is left to fit; fix fewer")
+    if problems:
+        raise InputError(problems)
+    return chosen
 
 
 def hold(held: np.ndarray, z: np.ndarray, prior: fit.Prior, sample: fit.Sample) -> fit.Prior:
