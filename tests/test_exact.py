@@ -16,6 +16,7 @@ from wsjax.events import Pipeline
 from wsjax.space import SCHEDULES
 
 QUEUE = 2048
+COMPILED = "/jax/core/compile/backend_compile_duration"
 KINDS: tuple[Kind, ...] = ("realistic", "ties", "wild")
 SEEDS: dict[Kind, int] = {"realistic": 1, "ties": 2, "wild": 3}
 CASES: dict[Kind, int] = {"realistic": 2000, "ties": 2000, "wild": 1500}
@@ -36,6 +37,16 @@ def pipelines(cases: list[Case], rows: int) -> Pipeline:
         whole = name in {"k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight"}
         columns.append(np.asarray(values, int if whole else float))
     return Pipeline(*columns)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """The programs that this module's tests compile."""
+    found = []
+    listener = lambda event, *_, **__: found.append(event) if event == COMPILED else None  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    yield found
+    jax.monitoring.unregister_event_duration_listener(listener)
 
 
 @functools.cache
@@ -59,7 +70,13 @@ def test_there_are_at_least_5000_cases():
     assert sum(len(drawn(kind)[0]) for kind in CASES) >= 5000
 
 
-closed_rows = jax.jit(jax.vmap(closed))
+closed_program = jax.jit(jax.vmap(closed))
+
+
+def closed_rows(columns: Pipeline):
+    return jax.tree.map(np.asarray, closed_program(columns))
+
+
 bound_rows = jax.jit(jax.vmap(lower_bound))
 
 
@@ -115,7 +132,7 @@ def test_specialised_programs_equal_the_general_one():
     alone = jax.vmap(
         lambda p: closed(p._replace(schedule=events.SERIAL)), in_axes=(Pipeline(*[0] * 12),)
     )
-    general, specialised = closed_rows(columns), jax.jit(alone)(columns)
+    general, specialised = closed_rows(columns), jax.tree.map(np.asarray, jax.jit(alone)(columns))
     waits_proved = np.asarray(general[2])
     assert np.array_equal(waits_proved, specialised[2])
     for a, b in zip(general[0], specialised[0], strict=True):
@@ -135,3 +152,8 @@ def test_small_cases_agree_in_every_way(cases):
     found, proved, waits_proved = closed_rows(columns)
     agree(found.end_us[proved], expected[proved, 0])
     agree(found.dma_wait_us[waits_proved], expected[waits_proved, 2])
+
+
+def test_all_of_this_takes_few_programs(compiled):
+    """Last: it counts what the tests above have compiled."""
+    assert len(compiled) <= 25

@@ -178,10 +178,19 @@ def _advance(queue: Pipeline, carry: Carry) -> Carry:
     return jax.vmap(one)(queue, carry)
 
 
-def simulate_queue(queue: Pipeline) -> Outcome:
-    """Run arrays of pipelines step by step to their ends, however long, in scans of one length."""
+@jax.jit
+def _begin(queue: Pipeline) -> tuple[Pipeline, Number, Carry]:
     once, repeats = jax.vmap(isolate)(queue)
     carry = jax.vmap(lambda like: start_carry(MAX_STAGES, like))(queue.compute_us)
+    return once, repeats, carry
+
+
+_finish = jax.jit(outcome)
+
+
+def simulate_queue(queue: Pipeline) -> Outcome:
+    """Run arrays of pipelines step by step to their ends, however long, in scans of one length."""
+    once, repeats, carry = _begin(queue)
     while np.any(np.asarray(carry.tile) < np.asarray(once.tiles)):
         carry = _advance(once, carry)
-    return outcome(carry, repeats)
+    return _finish(carry, repeats)
