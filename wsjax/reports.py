@@ -52,7 +52,7 @@ def metrics_rows(found: Validation) -> Iterable[tuple[str, str, Metrics]]:
 
 
 def parameter_cells(found: Calibration) -> list[list[str]]:
-    """A row a parameter: name, start, value, its standard error, unit, status."""
+    """A row a parameter that is not fixed: name, start, value, its standard error, unit, status."""
     return [
         [
             p.name,
@@ -63,6 +63,7 @@ def parameter_cells(found: Calibration) -> list[list[str]]:
             p.status,
         ]
         for p in found.parameters
+        if p.status != "fixed"
     ]
 
 
