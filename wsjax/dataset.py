@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from wsjax import tables
 from wsjax.errors import InputError, WsjaxError
+from wsjax.files import make_directory
 from wsjax.limits import REASONS
 
 SHARD_KEY = "wsjax.shard"
@@ -81,12 +82,7 @@ def open_dataset(directory: Path, texts: Mapping[str, str], count: int) -> Itera
 
     Raises InputError for a directory of another sweep, or with files that no sweep wrote.
     """
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory}: is a file; give a directory")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{directory}: can't make this directory: {error.strerror}") from None
+    make_directory(directory)
     with _locked(directory):
         yield Dataset(directory, _shards(directory, texts, count))
 

@@ -141,7 +141,6 @@ class _Tile(NamedTuple):
     """What every wave of a configuration shares."""
 
     cost: Costs
-    stored_bytes: Any
     per_stage: Any
     per_depth: Any
     matrix_us: Any
@@ -167,7 +166,7 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     p, facts = machine.parameters, machine.facts
     r = raster(c, facts, _ctas_per_sm(c, machine))
     t = traffic(c, r, p, machine.in_bytes, machine.out_bytes)
-    tile = _tile(c, r, t, machine)
+    tile = _tile(c, r, machine)
     share, ctas = _crowd(r.active, tile.cost)
     share_last, ctas_last = _crowd(r.active_last, tile.cost)
     partial_bytes = t.dram_later_bytes * (r.active_last * t.per_active)
@@ -188,7 +187,7 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     if not is_number(p.clock_drop, 0.0):
         step = _step(c, r, t, p, tile, full, 1.0)
         slowdown = _slowdown(c, r, p, tile, step)
-    drain_us = scaled(tile.cost.drain, tile.stored_bytes * r.k_tiles)
+    drain_us = scaled(tile.cost.drain, t.stored_bytes * r.k_tiles)
     several = r.waves > 1
 
     def pipeline(wave: _Wave, *, repeated: bool, ends: Any) -> Pipeline:
@@ -245,7 +244,7 @@ def _step(
 ) -> _Step:
     cost = tile.cost
     sm_us = jnp.maximum(scaled(cost.load, wave.ctas), scaled(cost.fabric, wave.active))
-    slices_bytes = t.slices_bytes + tile.stored_bytes * wave.stores
+    slices_bytes = t.slices_bytes + t.stored_bytes * wave.stores
     slices_us = scaled(cost.l2, wave.active * slices_bytes)
     ports_us = jnp.maximum(sm_us * t.inside_bytes, slices_us) * slowdown
     dram_us = scaled(cost.dram, wave.dram_bytes)
@@ -288,7 +287,7 @@ def _step(
     )
 
 
-def _tile(c: Configuration, r: Raster, t: Traffic, machine: Machine) -> _Tile:
+def _tile(c: Configuration, r: Raster, machine: Machine) -> _Tile:
     p, facts, cost = machine.parameters, machine.facts, costs(machine)
     groups = jnp.where(c.schedule == PINGPONG, 2.0, 1.0)
     high = facts.mma_m * c.math_warps / facts.mma_warps
@@ -313,7 +312,6 @@ def _tile(c: Configuration, r: Raster, t: Traffic, machine: Machine) -> _Tile:
     one_in_flight = (c.mma_in_flight == 1) & (c.stages >= 2)
     return _Tile(
         cost=cost,
-        stored_bytes=t.stored_bytes,
         per_stage=1.0 / c.stages,
         per_depth=jnp.where(one_in_flight, 1.0 / jnp.maximum(c.stages - 1.0, 1.0), 0.0),
         matrix_us=jnp.maximum(matrix_us, operands_us),

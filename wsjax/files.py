@@ -53,6 +53,16 @@ def existing(path: str | Path) -> Path:
     return path
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory, or find it made; InputError if it can't be."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; give a directory")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: can't make this directory: {error.strerror}") from None
+
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """A binary file that takes the place of `path` when the block ends well, and else vanishes.

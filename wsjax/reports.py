@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsjax.calibration import Calibration
 from wsjax.errors import InputError
-from wsjax.files import replacing
+from wsjax.files import make_directory, replacing
 from wsjax.metrics import Metrics
 from wsjax.validation import Validation
 
@@ -109,10 +109,7 @@ def prepare(directory: Path | None) -> None:
         return
     if directory.exists() and not directory.is_dir():
         raise InputError(f"{directory}: --report takes a directory, and this is a file")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{directory}: cannot be made: {error.strerror}") from None
+    make_directory(directory)
     if not os.access(directory, os.W_OK):
         raise InputError(f"{directory}: is not writable; choose another directory")
 

@@ -280,7 +280,7 @@ def shard_writer(
         try:
             yield write, note
         except BaseException:
-            with suppress(Exception):
+            with suppress(pa.ArrowException, OSError):
                 if writer is not None:
                     writer.close()
             raise
