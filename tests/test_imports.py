@@ -54,6 +54,9 @@ LAYERS = (
     "sweep_console",
     "import_console",
     "fit_console",
+    "options",
+    "verbs_model",
+    "verbs_measured",
     "compiled",
     "cli",
 )
