@@ -40,7 +40,9 @@ one that covers a tile boundary forfeits its em. V is therefore the best packing
   Otherwise each tile keeps omega = floor((n-2)/D') windows and the boundary its epilogue:
   V = J omega H + (J-1)(em - 2 gamma), if n > D and that epilogue is worth more than the windows
   that could be squeezed over it: at most max(floor((2r+2)/D'), (1.5 r + 2)/D') a boundary, with
-  r = (n-2) mod D'.
+  r = (n-2) mod D'. Where D' = 1 and n > 2 the choice at each boundary is between one more window
+  and the epilogue, and MATH has caught up two steps later, so that boundaries are independent:
+  V = (n-2) H + (J-1) ((n-1) H + max(0, em - 2 gamma - H)).
 
 Ping-pong equals persistent with em = 0 when e <= n c or J <= 2: the other group's mainloop hides
 the epilogue. `serial` repeats one isolated tile (J = 1), which is always proved.
@@ -166,6 +168,11 @@ def overlapped(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
         q.tiles * short_per_tile * q.window_gain + crossings * extra,
     )
     proved_short = free | (wraps & (extra > 0) & (extra >= q.window_gain * squeezed))
+    single = wraps & (width == 1)
+    windows = q.n - 2 + crossings * (q.n - 1)
+    kept = crossings * jnp.maximum(extra - q.window_gain, 0.0)
+    gain_short = jnp.where(single, windows * q.window_gain + kept, gain_short)
+    proved_short |= single
 
     no_window = q.window_gain <= 0
     gain = jnp.where(no_window, gain_bound, jnp.where(q.in_flight, gain_short, gain_ring))
