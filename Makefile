@@ -1,11 +1,13 @@
 # make demo   set up and run the quickstart sweep
 # make test   set up and pass the tests
 # make bench  rows a second on this machine
+# make crosscheck   four ways to the paper's optima (minutes)
+# make browser   use the pages of reports in a browser (needs chromium; minutes)
 # make calibrate TABLES=DIR   remake the H200 calibrations from the measured tables in DIR
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench calibrate clean
+.PHONY: demo test bench crosscheck browser calibrate clean
 
 demo: .venv/ready
 	$(BIN)/wsjax sweep sweeps/quickstart.toml
@@ -14,10 +16,17 @@ test: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 bench: .venv/ready-dev
 	$(BIN)/python tests/bench.py
+
+crosscheck: .venv/ready-dev
+	$(BIN)/python tests/crosscheck.py
+
+browser: .venv/ready-dev
+	$(BIN)/python -m pip install --quiet --group browser
+	$(BIN)/python tests/browser.py
 
 TABLES ?= ../shared/data/h200
 H200 := wsjax/hardware/h200

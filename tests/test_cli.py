@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
 from wsjax import __version__, predictions
@@ -151,7 +152,9 @@ def test_hardware(capsys):
 
 
 def test_version_and_help(capsys):
-    assert run(capsys, "--version").out.strip() == __version__
+    shown = run(capsys, "--version").out.strip()
+    assert shown.startswith(f"wsjax {__version__}, jax {jax.__version__} on ")
+    assert jax.devices()[0].device_kind in shown
     shown = run(capsys, "--help").out
     assert all(verb in shown for verb in ("predict", "sweep", "hardware"))
 

@@ -217,11 +217,13 @@ SECTIONS = [
     ("[filter]\nwhere = ''", "filter: where: not one condition"),
     ("[filter]\nwhere = 3", "filter: where: expected a condition in quotes, not 3"),
     ("[filter]\nwere = 'm > 1'", "filter: were: unknown key here; did you mean 'where'?"),
-    (
-        "[output]\nkeep = 'best'",
-        'output: keep: "best" is not available in this version; write "all"',
-    ),
-    ("[output]\nbest = 3", "output: best: not available in this version"),
+    ("[output]\nkeep = 'best'", "output: best: missing: how many of each problem's rows to keep"),
+    ("[output]\nkeep = 'bset'", "output: keep: unknown word \"bset\"; did you mean 'best'?"),
+    ("[output]\nkeep = 'all'\nbest = 3", 'output: best: not with keep = "all", which keeps all'),
+    ("[output]\nbest = 0", "output: best: expected a whole number from 1 to 100000, not 0"),
+    ("[output]\nbest = true", "output: best: expected a whole number from 1 to 100000, not true"),
+    ("[output]\nbest = 3\nper = 'tile'", 'output: per: unknown word "tile"; valid: problem'),
+    ("[output]\nper = 'problem'", 'output: per: only with keep = "best"; leave it out'),
     ("[output]\npartition_by = 'hardware'", "output: partition_by: not available in this version"),
     ("[output]\nkep = 'all'", "output: kep: unknown key here; did you mean 'keep'?"),
     (

@@ -5,41 +5,67 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wsjax.calibration import Calibration, calibrate
-    from wsjax.errors import InputError, WsjaxError
+    from wsjax.choices import Choice
+    from wsjax.choosing import choose
+    from wsjax.errors import InfeasibleError, InputError, WsjaxError
+    from wsjax.explaining import Explanation, explain
     from wsjax.hardware import Hardware, format_hardware, hardware_names, load_hardware
     from wsjax.importers import import_table
+    from wsjax.optimization import optimize
+    from wsjax.pages import Report, report
     from wsjax.predictions import predict
     from wsjax.sweeps import sweep
+    from wsjax.timeline import Timeline, trace
     from wsjax.validation import Validation, validate
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Calibration",
+    "Choice",
+    "Explanation",
     "Hardware",
+    "InfeasibleError",
     "InputError",
+    "Report",
+    "Timeline",
     "Validation",
     "WsjaxError",
     "calibrate",
+    "choose",
+    "explain",
     "format_hardware",
     "hardware_names",
     "import_table",
     "load_hardware",
+    "optimize",
     "predict",
+    "report",
     "sweep",
+    "trace",
     "validate",
 ]
 
 _MODULES = {
     "Calibration": "calibration",
+    "Choice": "choices",
+    "Explanation": "explaining",
+    "Timeline": "timeline",
     "Validation": "validation",
     "calibrate": "calibration",
+    "choose": "choosing",
+    "explain": "explaining",
     "validate": "validation",
+    "InfeasibleError": "errors",
     "InputError": "errors",
     "import_table": "importers",
     "WsjaxError": "errors",
+    "optimize": "optimization",
     "predict": "predictions",
+    "Report": "pages",
+    "report": "pages",
     "sweep": "sweeps",
+    "trace": "timeline",
 }
 
 

@@ -9,7 +9,7 @@ size and solved by jumps (`periodic`); what those leave unfinished is scanned st
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,8 +19,17 @@ from wsjax.durations import Machine
 from wsjax.events import SERIAL, simulate_queue
 from wsjax.hardware import Hardware
 from wsjax.limits import Facts
-from wsjax.parameters import PARAMETERS
-from wsjax.programs import KINDS, METHODS, Inputs, Prediction, describe, formulas, pipelines
+from wsjax.programs import (
+    KINDS,
+    METHODS,
+    Inputs,
+    Prediction,
+    describe,
+    formulas,
+    neutral_names,
+    pipelines,
+)
+from wsjax.sources import Source
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
 
 CHUNKS = (256, 8_192, 65_536)
@@ -42,17 +51,12 @@ def evaluate(
     of the machine's own. legal_override: rows that are legal whatever `limits` says.
     """
     inputs, rows = columns(configurations, hardware, overrides, legal_override)
-    found = Prediction(*(np.empty(rows, kind) for kind in KINDS))
+    return _evaluate(_given(inputs, rows))
 
-    def store(at: Any, prediction: Prediction) -> None:
-        for column, values in zip(found, prediction, strict=True):
-            column[at] = values
 
-    unsettled = _formulas(inputs, rows, store, time_only=False)
-    for at, prediction, method in _by_steps(inputs, unsettled):
-        store(at, prediction)
-        found.method[at] = METHODS.index(method)
-    return found
+def evaluate_rows(source: Source, numbers: np.ndarray) -> Prediction:
+    """Predict rows by their numbers; the same as `evaluate` finds for their columns."""
+    return _evaluate(_numbered(source, numbers))
 
 
 def times_us(
@@ -62,14 +66,67 @@ def times_us(
 ) -> np.ndarray:
     """Only the time of every row, in µs, NaN where it is illegal: the hot path of `evaluate`."""
     inputs, rows = columns(configurations, hardware, overrides)
-    found = np.empty(rows)
+    feed, found = _given(inputs, rows), np.empty(rows)
 
     def store(at: Any, time_us: np.ndarray) -> None:
         found[at] = time_us
 
-    unsettled = _formulas(inputs, rows, store, time_only=True)
-    for at, prediction, _ in _by_steps(inputs, unsettled):
+    unsettled = _formulas(feed, store, time_only=True)
+    for at, prediction, _ in _by_steps(feed, unsettled):
         store(at, prediction.time_us)
+    return found
+
+
+class _Feed(NamedTuple):
+    """Rows for the programs: `part(start, stop, size)` are rows start to stop, the last repeated to
+    `size`; `at(rows)` those at some positions, as columns in memory."""
+
+    rows: int
+    part: Callable[[int, int, int], Inputs]
+    at: Callable[[np.ndarray], Inputs]
+    alone: bool
+    neutral: tuple[str, ...]
+
+
+def _given(inputs: Inputs, rows: int) -> _Feed:
+    """Rows whose columns are in memory."""
+    with jax.enable_x64(True):
+        shared = jax.tree.map(lambda x: x if np.ndim(x) else jax.device_put(x), inputs)
+
+    def part(start: int, stop: int, size: int) -> Inputs:
+        mine = shared.take(np.s_[start:stop])
+        full = stop - start == size
+        return mine if full else mine.take(np.minimum(np.arange(size), stop - start - 1))
+
+    schedule = inputs.configuration.schedule
+    alone = not np.ndim(schedule) and int(schedule) == SERIAL
+    return _Feed(rows, part, inputs.take, alone, neutral_names(inputs.machine.parameters))
+
+
+def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
+    """Rows that are made on the device from their numbers."""
+
+    def part(start: int, stop: int, size: int) -> Inputs:
+        return source.inputs(_lengthened(numbers[start:stop], size))
+
+    def at(rows: np.ndarray) -> Inputs:
+        size = -(-len(rows) // QUEUE_ROWS) * QUEUE_ROWS
+        return _to_numpy(source.inputs(_lengthened(numbers[rows], size)), len(rows))
+
+    return _Feed(len(numbers), part, at, source.schedule == SERIAL, source.neutral)
+
+
+def _evaluate(feed: _Feed) -> Prediction:
+    found = Prediction(*(np.empty(feed.rows, kind) for kind in KINDS))
+
+    def store(at: Any, prediction: Prediction) -> None:
+        for column, values in zip(found, prediction, strict=True):
+            column[at] = values
+
+    unsettled = _formulas(feed, store, time_only=False)
+    for at, prediction, method in _by_steps(feed, unsettled):
+        store(at, prediction)
+        found.method[at] = METHODS.index(method)
     return found
 
 
@@ -99,50 +156,41 @@ def columns(
     return inputs, lengths.pop()
 
 
-def _formulas(
-    inputs: Inputs, rows: int, store: Callable[[Any, Any], None], *, time_only: bool
-) -> np.ndarray:
+def _formulas(feed: _Feed, store: Callable[[Any, Any], None], *, time_only: bool) -> np.ndarray:
     """Store every row by the closed form, in chunks -> the rows for which that is not exact.
 
-    Chunks have a few sizes; a shorter last one repeats its last row.
+    Chunks have a few sizes, so that few programs are compiled.
     """
-    schedule = inputs.configuration.schedule
-    alone = not np.ndim(schedule) and int(schedule) == SERIAL
-    neutral = tuple(
-        name
-        for name, value in inputs.machine.parameters._asdict().items()
-        if not np.ndim(value) and value == PARAMETERS[name].neutral
-    )
-    size = next(size for size in CHUNKS if rows <= size or size == CHUNKS[-1])
-    settled = np.empty(rows, bool)
-    with jax.enable_x64(True):
-        inputs = jax.tree.map(lambda x: x if np.ndim(x) else jax.device_put(x), inputs)
+    size = next(size for size in CHUNKS if feed.rows <= size or size == CHUNKS[-1])
+    settled = np.empty(feed.rows, bool)
 
     def run(start: int) -> None:
-        stop = min(start + size, rows)
-        part = inputs.take(np.s_[start:stop])
-        if stop - start < size:
-            part = part.take(np.minimum(np.arange(size), stop - start - 1))
+        stop = min(start + size, feed.rows)
         with jax.enable_x64(True):
-            found, exact = _to_numpy(formulas(part, alone, time_only, neutral), stop - start)
+            part = feed.part(start, stop, size)
+            results = formulas(part, feed.alone, time_only, feed.neutral)
+            found, exact = _to_numpy(results, stop - start)
         store(np.s_[start:stop], found)
         settled[start:stop] = exact
 
-    list(_threads().map(run, range(0, rows, size)))
+    list(_threads().map(run, range(0, feed.rows, size)))
     return np.flatnonzero(~settled)
 
 
-def _by_steps(inputs: Inputs, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction, str]]:
+def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction, str]]:
     """Predict rows that have no proved closed form, by jumps or else by scan -> (rows, prediction,
     method), in queues of one ring depth, those with the most steps first."""
-    c = inputs.take(rows).configuration
+    if not len(rows):
+        return
+    inputs = feed.at(rows)
+    c = inputs.configuration
     steps = np.broadcast_to(c.m * 1.0 * c.n * c.k / (c.block_m * c.block_n * c.block_k), rows.shape)
     depths = np.searchsorted(RING_DEPTHS, np.broadcast_to(c.stages, rows.shape))
+    order = np.lexsort((-steps, depths))
     queues = [
         (queue, RING_DEPTHS[depth])
         for depth in np.unique(depths)
-        for mine in [rows[depths == depth][np.argsort(-steps[depths == depth], kind="stable")]]
-        for queue in _pieces(mine, QUEUE_ROWS)
+        for queue in _pieces(order[depths[order] == depth], QUEUE_ROWS)
     ]
 
     def jump(queue: np.ndarray, depth: int) -> tuple[np.ndarray, Prediction, np.ndarray]:
@@ -154,12 +202,12 @@ def _by_steps(inputs: Inputs, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Pr
     left = []
     for queue, prediction, finished in _threads().map(lambda q: jump(*q), queues):
         left += [queue[~finished]]
-        yield queue[finished], Prediction(*(x[finished] for x in prediction)), "periodic"
-    for queue in _pieces(np.concatenate([rows[:0], *left]), SCAN_ROWS):
+        yield rows[queue[finished]], Prediction(*(x[finished] for x in prediction)), "periodic"
+    for queue in _pieces(np.concatenate([order[:0], *left]), SCAN_ROWS):
         with jax.enable_x64(True):
             full = inputs.spread(_lengthened(queue, SCAN_ROWS))
             outcome = simulate_queue(pipelines(full))
-            yield queue, _to_numpy(describe(full, outcome), len(queue)), "scan"
+            yield rows[queue], _to_numpy(describe(full, outcome), len(queue)), "scan"
 
 
 @cache
@@ -179,4 +227,4 @@ def _lengthened(rows: np.ndarray, length: int) -> np.ndarray:
 
 def _to_numpy(results: Any, rows: int) -> Any:
     """A program's results without the repeated rows."""
-    return jax.tree.map(lambda x: np.asarray(x)[:rows], results)
+    return jax.tree.map(lambda x: np.asarray(x)[:rows] if np.ndim(x) else np.asarray(x), results)

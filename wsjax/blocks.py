@@ -1,4 +1,4 @@
-"""One block of a sweep's rows: from numbers of rows to the columns of a table."""
+"""Some of a sweep's rows: from their numbers to the columns of a table."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,19 +14,34 @@ from wsjax.where import Predicate
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from wsjax.sources import Source
+
+BLOCK_ROWS = 2**16
+"""Rows that are predicted, and held in memory, at once."""
+
 
 class Part(NamedTuple):
-    """A shard's share of a sweep: rows `start` to `stop` of the product on one of its `machines`.
+    """A shard's share of a sweep: rows `start` to `stop` of what `source` numbers.
 
-    `swept`: the hardware parameters and facts that are axes of the product.
+    `machines`: the names of all the sweep's. `swept`: the hardware parameters and facts that are
+    axes of the product.
     """
 
-    machine: Hardware
+    source: "Source"
     machines: tuple[str, ...]
-    product: Product
     swept: tuple[str, ...]
     start: int
     stop: int
+
+    @property
+    def machine(self) -> Hardware:
+        """The machine that the rows run on, before what is swept of it."""
+        return self.source.hardware
+
+    @property
+    def product(self) -> Product:
+        """The rows' columns."""
+        return self.source.product
 
     @property
     def words(self) -> dict[str, tuple[str, ...]]:
@@ -35,53 +50,70 @@ class Part(NamedTuple):
         return configuration | self.product.words | {"hardware": self.machines}
 
 
-class Block(NamedTuple):
-    """The legal rows as columns of a table, and how many were not kept."""
+class Kept(NamedTuple):
+    """The numbers of legal rows, and how many others were filtered away, or are illegal, by code
+    of their reason."""
 
-    columns: dict[str, "pa.Array"]
-    rows: int
+    numbers: np.ndarray
     filtered: int
-    illegal: dict[str, int]
+    illegal: np.ndarray
 
 
-def predict_block(part: Part, predicate: Predicate | None, start: int, stop: int) -> Block:
-    """Predict rows `start` to `stop` of a part's product: those that pass the filter."""
+def legal_rows(part: Part, predicate: Predicate | None, start: int, stop: int) -> Kept:
+    """Of rows `start` to `stop`, those that pass the filter and are legal."""
+    numbers = np.arange(start, stop)
+    reason = part.source.reasons(_full(numbers))[: len(numbers)]
+    passes = np.ones(len(numbers), bool)
+    if predicate is not None:
+        passes = predicate.mask(_numbers(part, numbers), len(numbers))
+    counts = np.bincount(reason[passes], minlength=len(REASONS))
+    return Kept(numbers[passes & (reason == 0)], int(len(numbers) - passes.sum()), counts)
+
+
+def predict_rows(part: Part, numbers: np.ndarray) -> dict[str, "pa.Array"]:
+    """Legal rows as columns of a table."""
     from wsjax import batch
 
-    numbers = _numbers(part, start, stop)
-    if predicate is not None:
-        keep = predicate.mask(numbers, stop - start)
-        numbers = _take(numbers, keep)
-        kept = int(keep.sum())
-    else:
-        kept = stop - start
-    prediction = batch.evaluate(
-        Configuration(*(numbers[name] for name in COLUMNS)),
-        part.machine,
-        {name: numbers[name] for name in part.swept},
-    )
-    legal = prediction.reason == 0
-    counts = np.bincount(prediction.reason, minlength=len(REASONS))
-    illegal = {reason: int(counts[i]) for i, reason in enumerate(REASONS) if i and counts[i]}
-    rows = int(legal.sum())
-    numbers = _take(numbers, legal)
-    prediction = prediction._replace(**_take(prediction._asdict(), legal))
+    prediction = batch.evaluate_rows(part.source, numbers)
+    columns = _numbers(part, numbers)
     backing = intervals.backing(
         part.machine,
-        Configuration(*(numbers[name] for name in COLUMNS)),
+        Configuration(*(columns[name] for name in COLUMNS)),
         prediction,
-        _altered(part, numbers, rows),
+        _altered(part, columns, len(numbers)),
     )
-    columns = _columns(part, numbers, rows) | tables.prediction_columns(prediction, **backing)
-    return Block(columns, rows, stop - start - kept, illegal)
+    ours = _columns(part, columns, len(numbers))
+    return ours | tables.prediction_columns(prediction, **backing)
 
 
-def _numbers(part: Part, start: int, stop: int) -> dict[str, np.ndarray]:
-    """All columns of the rows as numbers. One that never changes is a scalar (but for m, which
-    says how many rows there are), so that programs are compiled once for the whole sweep."""
-    rows = part.product.rows(start, stop)
+def predict_times(part: Part, numbers: np.ndarray) -> np.ndarray:
+    """The times of legal rows, in µs: those of `predict_rows`."""
+    from wsjax import batch
+
+    times = [batch.evaluate_rows(part.source, piece).time_us for piece in pieces(numbers)]
+    return np.concatenate([np.zeros(0), *times])
+
+
+def pieces(numbers: np.ndarray) -> list[np.ndarray]:
+    """Rows, as many at a time as are predicted at once."""
+    return [numbers[at : at + BLOCK_ROWS] for at in range(0, len(numbers), BLOCK_ROWS)]
+
+
+def by_reason(counts: np.ndarray) -> dict[str, int]:
+    """Counts of rows by the code of their reason, as counts of the illegal ones by its name."""
+    return {reason: int(counts[i]) for i, reason in enumerate(REASONS) if i and counts[i]}
+
+
+def _full(numbers: np.ndarray) -> np.ndarray:
+    """Padded to a whole block, so that one program does for all."""
+    short = BLOCK_ROWS - len(numbers)
+    return np.append(numbers, np.repeat(numbers[-1:], short)) if 0 < short < BLOCK_ROWS else numbers
+
+
+def _numbers(part: Part, numbers: np.ndarray) -> dict[str, Any]:
+    """All columns of the rows of these numbers, as numbers; one that never changes is a scalar."""
+    rows = part.product.take(numbers)
     given = rows | {name: np.asarray(value) for name, value in part.product.constants.items()}
-    given["m"] = rows["m"]
     facts = part.machine.facts._replace(
         **{name: given[name] for name in part.swept if name in Facts._fields}
     )
@@ -89,28 +121,21 @@ def _numbers(part: Part, start: int, stop: int) -> dict[str, np.ndarray]:
     return given | configuration._asdict()
 
 
-def _altered(part: Part, numbers: dict[str, np.ndarray], rows: int) -> np.ndarray:
+def _altered(part: Part, columns: dict[str, Any], rows: int) -> np.ndarray:
     """Rows whose machine differs from the file's in what is swept."""
     own = part.machine.facts._asdict() | part.machine.parameters._asdict()
     found = np.zeros(rows, dtype=bool)
     for name in part.swept:
-        found |= numbers[name] != own[name]
+        found |= columns[name] != own[name]
     return found
 
 
-def _take(columns: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    """The columns at a mask of rows; scalars stay."""
-    return {name: x[rows] if np.ndim(x) else x for name, x in columns.items()}
-
-
-def _columns(part: Part, numbers: dict[str, np.ndarray], rows: int) -> dict[str, "pa.Array"]:
+def _columns(part: Part, columns: dict[str, Any], rows: int) -> dict[str, "pa.Array"]:
     """The columns before the prediction: configuration, problem, hardware, what is swept of it."""
     machine = np.asarray(part.machines.index(part.machine.name))
-    full = {
-        name: np.broadcast_to(x, (rows,)) for name, x in {**numbers, "hardware": machine}.items()
-    }
-    columns = {name: tables.configuration_column(name, full[name]) for name in COLUMNS}
-    others = [name for name in full if name not in COLUMNS and name not in part.swept]
-    columns |= {name: tables.words(full[name], part.words[name]) for name in others}
+    given = columns | {"hardware": machine}
+    found = {name: tables.configuration_column(name, given[name], rows) for name in COLUMNS}
+    others = [name for name in given if name not in COLUMNS and name not in part.swept]
+    found |= {name: tables.words(given[name], part.words[name], rows) for name in others}
     ours = [name for name in part.swept if name not in tables.PREDICTION_COLUMNS]
-    return columns | {name: tables.number_column(full[name]) for name in ours}
+    return found | {name: tables.number_column(given[name], rows) for name in ours}

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SAMPLE_ROWS = 12_288
 CORRELATED = 0.95
+FEWEST_ROWS = 20
+"""How many rows a fit of as many parameters or more needs: priors hold what they do not tell."""
 FEWEST_PROBLEMS = 20
 """From how many held-out problems the spread of times is taken."""
 
@@ -111,7 +113,7 @@ def calibrate(
     rows = rows.take(modelled)
     training = rows.share >= held_out
     sample = measured.sample(rows.take(training), SAMPLE_ROWS, seed)
-    if len(sample) < len(chosen):
+    if len(sample) < min(len(chosen), FEWEST_ROWS):
         raise InputError(
             f"{rows.table}: {len(sample)} rows are too few for {len(chosen)} parameters"
             f"{f' (left out: {measured.excluded_text(excluded)})' if excluded else ''}; "
@@ -133,7 +135,8 @@ def calibrate(
         note="",
     )
     validated = validation.evaluate(rows, fitted)
-    spread = _spread(validated, ~training, found.predicted_error)
+    wider = len(sample) / (len(sample) - found.degrees)
+    spread = _spread(validated, ~training, found.predicted_error, wider)
     fitted = replace(fitted, spread=spread)
     validated = validation.evaluate(rows, fitted)
     figures = [validation.metrics_of(validated, which) for which in (training, ~training)]
@@ -177,14 +180,15 @@ def _rounded(value: float, digits: int) -> float:
 
 
 def _spread(
-    found: validation.Validated, held_out: np.ndarray, parameter_error: float
+    found: validation.Validated, held_out: np.ndarray, parameter_error: float, wider: float
 ) -> dict[str, Any]:
-    """The [spread] table: from held-out problems if there are enough, else from all rows, which the
-    fit saw, so that the parameters' errors come on top."""
+    """The [spread] table: from held-out problems if there are enough, else from all rows. The fit
+    saw these: other rows' errors are `wider` than theirs, and the parameters' errors come on top.
+    """
     problems = found.rows.problem
     enough = len(np.unique(problems[held_out])) >= FEWEST_PROBLEMS
     which = held_out if enough else np.ones_like(held_out)
-    error = np.log(found.rows.time_us / found.predicted_us)
+    error = np.log(found.rows.time_us / found.predicted_us) * (1.0 if enough else wider)
     codes = np.asarray([LIMITERS.index(word) for word in found.limiter])
     schedule = found.rows.configurations.schedule
     columns = (values[which] for values in (error, schedule, codes, problems))

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from wsjax import verbs_measured, verbs_model  # noqa: F401 (they register their verbs)
+from wsjax import (  # noqa: F401 (they register their verbs)
+    verbs_measured,
+    verbs_model,
+    verbs_search,
+    verbs_views,
+)
 from wsjax.compiled import keep_compiled
 from wsjax.errors import WsjaxError
 from wsjax.options import app

@@ -35,7 +35,7 @@ MEND = "choose another --out, or delete it"
 
 class Shard(NamedTuple):
     """What one file stands for: candidate rows `start` to `stop` on a machine, and how many of
-    them were written, filtered away, and illegal for each reason."""
+    them were written, filtered away, illegal for each reason, and beaten: not among the best."""
 
     hardware: str
     start: int
@@ -43,6 +43,7 @@ class Shard(NamedTuple):
     rows: int
     filtered: int
     illegal: dict[str, int]
+    beaten: int = 0
 
     def text(self) -> str:
         """As the metadata hold it."""
@@ -145,12 +146,13 @@ def _parse(text: str) -> Shard | None:
     """A `Shard` from its text, if that is one whose counts add up."""
     try:
         shard = Shard(**json.loads(text))
-        counts = [shard.start, shard.stop, shard.rows, shard.filtered, *shard.illegal.values()]
+        kinds = [shard.rows, shard.filtered, shard.beaten, *shard.illegal.values()]
+        counts = [shard.start, shard.stop, *kinds]
     except (ValueError, TypeError, AttributeError):
         return None
     whole = all(type(count) is int and count >= 0 for count in counts)
     known = set(shard.illegal) <= set(REASONS)
-    return shard if whole and known and sum(counts[2:]) == shard.stop - shard.start else None
+    return shard if whole and known and sum(kinds) == shard.stop - shard.start else None
 
 
 @contextmanager

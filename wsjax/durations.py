@@ -164,7 +164,7 @@ class _Step(NamedTuple):
 def kernel(c: Configuration, machine: Machine) -> Kernel:
     """The pipelines of one configuration (numbers as floats), times in µs."""
     p, facts = machine.parameters, machine.facts
-    r = raster(c, facts, _ctas_per_sm(c, machine))
+    r = raster(c, facts, ctas_per_sm(c, machine))
     t = traffic(c, r, p, machine.in_bytes, machine.out_bytes)
     tile = _tile(c, r, machine)
     share, ctas = _crowd(r.active, tile.cost)
@@ -225,7 +225,7 @@ def _crowd(active, cost: Costs):
     return share, jnp.maximum(jnp.ceil(share - 1e-9), 1.0)
 
 
-def _ctas_per_sm(c: Configuration, machine: Machine):
+def ctas_per_sm(c: Configuration, machine: Machine):
     """CTAs of a serial kernel that fit an SM by shared memory and registers; others have one."""
     facts = machine.facts
     smem = smem_bytes(c, facts, machine.in_bytes, machine.out_bytes)

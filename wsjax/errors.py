@@ -21,6 +21,20 @@ class InputError(WsjaxError):
         super().__init__("\n".join(self.problems))
 
 
+class InfeasibleError(WsjaxError):
+    """Nothing meets all constraints. `conflict`: a smallest set of them that nothing meets."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, conflict: Iterable[str]):
+        self.conflict = tuple(conflict)
+        super().__init__("\n".join([message, *(f"  {text}" for text in self.conflict)]))
+
+
+class UnfinishedError(WsjaxError):
+    """The time was over before anything was found."""
+
+
 def gather(*steps: Callable[[], Any]) -> list[Any]:
     """What each step returns; InputError with the mistakes of all those that fail."""
     results, problems = [], []

@@ -30,16 +30,21 @@ def check_destination(path: str | Path, source: str | Path | None = None) -> Non
     """
     path = Path(path)
     suffix(path)
+    check_place(path)
+    if source is not None:
+        read, written = Path(source).resolve(), path.resolve()
+        if read == written or (read.is_dir() and read in written.parents):
+            raise InputError(f"{path}: is the table that is read, or inside it; choose another")
+
+
+def check_place(path: Path) -> None:
+    """Raise InputError if no file can be written to `path`, whatever is in it."""
     if path.is_dir():
         raise InputError(f"{path}: is a directory; give a file's name")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no directory {path.parent}; make it first")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: directory {path.parent} is not writable; choose another")
-    if source is not None:
-        read, written = Path(source).resolve(), path.resolve()
-        if read == written or (read.is_dir() and read in written.parents):
-            raise InputError(f"{path}: is the table that is read, or inside it; choose another")
 
 
 def existing(path: str | Path) -> Path:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wsjax import reports
+from wsjax import ablation, replay, reports
 from wsjax.calibration import Calibration, calibrate
 from wsjax.errors import InputError, gather
 from wsjax.files import replacing
@@ -22,18 +22,47 @@ PIPE_WIDTH = 200
 
 
 def run_calibrate(
-    sources: Sequence[Path], start: str, out: Path, report: Path | None, **options: Any
+    sources: Sequence[Path],
+    start: str,
+    out: Path,
+    report: Path | None,
+    *,
+    ablate: bool,
+    **options: Any,
 ) -> int:
     """Calibrate, write the machine's file, and print what was found."""
     machine, *_ = gather(
         partial(load_hardware, start), partial(_check_out, out), partial(prepare, report)
     )
+    if ablate and not options["held_out"]:
+        raise InputError("--ablate shows what terms earn on held-out problems; raise --held-out")
     found = calibrate(list(sources), machine, name=out.stem, **options)
     with replacing(out) as file:
         file.write(found.hardware.text.encode())
-    if report is not None:
-        reports.write_calibration(found, report)
     _show_calibration(found, out)
+    left_out = []
+    if ablate:
+        split = {name: options[name] for name in ("held_out", "seed")}
+        left_out = ablation.ablate(found, list(sources), **split)
+        print("held-out problems without a term, the others fitted again")
+        _table(reports.ABLATION_HEADINGS, reports.ablation_cells(left_out), left=(0,))
+    if report is not None:
+        reports.write_calibration(found, report, left_out)
+    return 0
+
+
+def run_trace(trace: Path, report: Path | None, *, as_json: bool) -> int:
+    """Check the recurrences against traced kernels, and print the errors by configuration."""
+    prepare(report)
+    checked = replay.check(trace)
+    summary = replay.summary(checked)
+    if report is not None:
+        reports.write_replay(checked, summary, trace.name, report)
+    if as_json:
+        print(json.dumps({"configurations": summary.to_dict("records")}, allow_nan=False))
+        return 0
+    print(f"{trace.name} against the recurrences: errors of every compute's start, and of the end")
+    _table(reports.REPLAY_HEADINGS, reports.replay_cells(summary), left=(0, 2))
     return 0
 
 

@@ -58,23 +58,30 @@ def resolve(columns: Mapping[str, Any], facts: Facts) -> Configuration:
     return Configuration(**{name: np.asarray(filled[name], np.int64) for name in COLUMNS})
 
 
-def read_rows(columns: Mapping[str, "pd.Series"], count: int, names: Sequence[Any]) -> Rows:
+def read_rows(
+    columns: Mapping[str, "pd.Series"],
+    count: int,
+    names: Sequence[Any],
+    wanted: Sequence[str] = tuple(COLUMNS),
+) -> Rows:
     """Check the configuration columns (and `status`) of a frame of `count` rows.
 
-    `names`: what all of the frame's columns are called.
+    `names`: what all of the frame's columns are called. `wanted`: the configuration columns to
+    read, all or only a problem's.
 
     Raises InputError with every mistake: absent columns, names that are taken, and for each column
     how many values are wrong, the first of them and its row.
     """
-    problems = _taken(names) + _absent(names)
+    problems = _taken(names) + _absent(names, wanted)
     incomplete = np.zeros(count, dtype=bool)
     measured_ok = None
     if "status" in columns:
         measured_ok = (columns["status"] == "ok").fillna(False).to_numpy(dtype=bool)
     numbers: dict[str, np.ndarray] = {}
-    for name, column in COLUMNS.items():
+    for name in wanted:
         if name not in columns:
             continue
+        column = COLUMNS[name]
         read = _codes if column.choices else _whole_numbers
         numbers[name], missing = read(column, columns[name], problems)
         blank = missing if measured_ok is None else missing & measured_ok
@@ -125,10 +132,10 @@ def _near(name: str, names: Iterable[str]) -> str | None:
     return free[close[0]] if close else None
 
 
-def _absent(names: Sequence[Any]) -> list[str]:
+def _absent(names: Sequence[Any], wanted: Sequence[str]) -> list[str]:
     problems = []
     for name in REQUIRED:
-        if name not in names:
+        if name in wanted and name not in names:
             meant = _near(name, [other for other in names if isinstance(other, str)])
             hint = f"; did you mean '{meant}'? rename it" if meant else f": {COLUMNS[name].meaning}"
             problems.append(f"column '{name}' is missing{hint}")

@@ -37,6 +37,13 @@ def information(residual: np.ndarray, jacobian: np.ndarray, problem: np.ndarray)
     return Information(jacobian.T @ (jacobian / outlier[:, None]), scores.T @ scores)
 
 
+def degrees(slopes: np.ndarray) -> float:
+    """How many degrees of freedom of the residuals a fit has used: trace of H (H + 1)^-1 for slopes
+    of residuals in their standard deviations, of parameters in units of their priors."""
+    known = np.linalg.eigvalsh(slopes.T @ slopes).clip(0)
+    return float(np.sum(known / (known + 1)))
+
+
 def undetermined(known: Information, free: np.ndarray, threshold: float) -> np.ndarray:
     """Which free parameters to hold, so that no direction of the others keeps a spread of
     `threshold` times its prior: each time the one with the largest share in the worst direction.

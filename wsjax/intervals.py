@@ -66,12 +66,14 @@ def bounds(
         none = np.full(np.shape(time_us), np.nan)
         return none, none
     table = np.asarray([spread.get(region, spread["all"]) for region in REGIONS])
-    low, high = table[_region(configurations.schedule, prediction.limiter)].T
     own = Z * spread.get("parameters", 0.0)
-    wider = np.where(outside, WIDER, 1.0)
-    below = np.hypot(np.minimum(low, 0.0), own) * wider
-    above = np.hypot(np.maximum(high, 0.0), own) * wider
-    return time_us * np.exp(-below), time_us * np.exp(above)
+    below = np.hypot(np.minimum(table[:, 0], 0.0), own)
+    above = np.hypot(np.maximum(table[:, 1], 0.0), own)
+    region = _region(configurations.schedule, prediction.limiter)
+    which = region + len(REGIONS) * np.asarray(outside)
+    low = np.exp(-np.append(below, below * WIDER))
+    high = np.exp(np.append(above, above * WIDER))
+    return time_us * low[which], time_us * high[which]
 
 
 def outside(hardware: Hardware, configurations: Configuration, rows: int) -> np.ndarray:

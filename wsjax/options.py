@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,23 @@ from cyclopts import App, Parameter, Token
 
 from wsjax import __version__
 
+
+def version() -> str:
+    """The versions of wsjax and jax, and the device that jax computes on."""
+    import jax
+
+    try:
+        devices = jax.devices()
+        where = devices[0].device_kind + (f" x{len(devices)}" if len(devices) > 1 else "")
+    except (RuntimeError, AssertionError) as error:
+        where = f"no device {error}".splitlines()[0].strip()
+    return f"wsjax {__version__}, jax {jax.__version__} on {where}"
+
+
 app = App(
     name="wsjax",
     help="Predict how long warp-specialised GEMM kernels take.",
-    version=__version__,
+    version=version,
     suppress_keyboard_interrupt=False,
 )
 hardware = App(name="hardware", help="The machines that wsjax knows.")
@@ -39,3 +53,45 @@ def names(_: object, tokens: Sequence[Token]) -> tuple[str, ...]:
 
 Names = Annotated[tuple[str, ...], Parameter(converter=names, negative="", n_tokens=1)]
 ReportDirectory = Annotated[Path | None, Parameter(help="a directory for tables as files")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ConfigurationOptions:
+    """What verbs take that look at one configuration."""
+
+    m: Annotated[Whole, Parameter(name="-m", help="rows of A and C")] = None
+    n: Annotated[Whole, Parameter(name="-n", help="columns of B and C")] = None
+    k: Annotated[Whole, Parameter(name="-k", help="columns of A, rows of B")] = None
+    tile: Annotated[
+        str | None, Parameter(help="block_m x block_n x block_k, such as 128x128x64")
+    ] = None
+    stages: Annotated[
+        Whole, Parameter(help="slots of the circular buffer; default: all that fit")
+    ] = None
+    schedule: Annotated[
+        str | None, Parameter(help="serial, persistent (default), pingpong or cooperative")
+    ] = None
+    dma_warps: Annotated[Whole, Parameter(help="1 (default) or 2")] = None
+    math_warps: Annotated[Whole, Parameter(help="default: 4; pingpong and cooperative 8")] = None
+    mma_in_flight: Annotated[Whole, Parameter(help="0 (default) or 1")] = None
+    dtype: Annotated[str | None, Parameter(help="of A, B and C; default: bf16")] = None
+    dtype_out: Annotated[str | None, Parameter(help="of C, if it is another")] = None
+    layout: Annotated[
+        str | None, Parameter(help="nt (default), nn, tn or tt: how A and B are stored")
+    ] = None
+    batch: Annotated[Whole, Parameter(help="GEMMs of one launch; default: 1")] = None
+    group_m: Annotated[
+        Whole, Parameter(help="rows of tiles that the raster order groups; default: 1")
+    ] = None
+
+    def given(self) -> dict[str, int | str]:
+        """The options that were given, as they are spelled."""
+        return {
+            f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}": value
+            for name, value in asdict(self).items()
+            if value is not None
+        }
+
+
+NOTHING_GIVEN = ConfigurationOptions()

@@ -10,8 +10,8 @@ from wsjax.hardware import Hardware
 from wsjax.hardware.sections import unused_key
 from wsjax.parameters import PARAMETERS
 
-CLEARLY = 4.0
-"""By how much the cost (a chi square) may rise where a parameter is held."""
+CLEARLY = 1.0
+"""By how much the cost (a chi square) may rise where parameters are held."""
 ADAPTED_SPREAD = 0.3
 """How far the logarithm of a parameter may lie from that of another machine's calibration."""
 
@@ -68,9 +68,13 @@ def choose(
 
 def hold(held: np.ndarray, z: np.ndarray, prior: fit.Prior, sample: fit.Sample) -> fit.Prior:
     """The prior with parameters held at its centre; where that contradicts the rows, which may know
-    that a term is small without knowing how small, at the neutral value; else where they are."""
+    that a term is small without knowing how small, at the neutral value; else where they are.
+
+    All that are held together may raise the cost by `CLEARLY`: each of many could do so unnoticed.
+    """
     centre, fitted = np.exp(prior.centre), np.asarray(prior.values(z))
     neutral = np.asarray([p.neutral for p in PARAMETERS.values()])
+    least = np.inf
     for position in np.flatnonzero(held):
         free = prior.free.copy()
         free[position] = False
@@ -80,6 +84,7 @@ def hold(held: np.ndarray, z: np.ndarray, prior: fit.Prior, sample: fit.Sample) 
             values[position] = value[position]
             trial = prior._replace(free=free, held=values)
             trials.append((fit.cost(z, trial, sample), trial))
-        least = min(cost for cost, _ in trials)
-        prior = next(trial for cost, trial in trials if cost <= least + CLEARLY)
+        stays, _ = trials[-1]
+        least = min(least, stays)
+        prior = next(trial for cost, trial in trials if cost <= max(least + CLEARLY, stays))
     return prior

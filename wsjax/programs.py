@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from wsjax.closed import closed, exchange_us, slopes
+from wsjax.closed import closed, exchange_us, isolated, lower_bound, slopes
 from wsjax.durations import Machine, kernel
 from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Outcome, Pipeline, isolate
 from wsjax.limits import REASONS, checks, smem_bytes
-from wsjax.parameters import PARAMETERS
+from wsjax.parameters import PARAMETERS, Parameters
 from wsjax.space import Configuration
 
 LIMITERS = ("load", "compute", "latency")
@@ -60,7 +60,7 @@ class Row(NamedTuple):
     all_exact: Any
 
 
-def _reason(c: Configuration, machine: Machine, legal):
+def reason_of(c: Configuration, machine: Machine, legal=False):
     """The code of the first check that fails, 0 where none does.
 
     A row that is legal by definition may still not be modelled.
@@ -80,9 +80,35 @@ def _reason(c: Configuration, machine: Machine, legal):
     return jnp.where(legal & (reason != REASONS.index("not_modelled")), jnp.int8(0), reason)
 
 
+def floats(c: Configuration) -> Configuration:
+    """The configuration's numbers as floats, as the formulas take them."""
+    return jax.tree.map(lambda x: x * 1.0, c)._replace(schedule=c.schedule)
+
+
+class Bracket(NamedTuple):
+    """Two times between which a row's lies; one and the same where the closed form is exact."""
+
+    least_us: Any
+    most_us: Any
+
+
+def bracket(c: Configuration, machine: Machine) -> Bracket:
+    """Bounds of one legal configuration's time: where no formula is proved, a path that exists, and
+    its tiles one after the other, as `serial` runs them."""
+    whole = kernel(floats(c), machine)
+    p = whole.full
+    outcome, exact, _ = closed(p)
+    apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
+    rest_us = whole.launch_us + exchange_us(whole.full, whole.first, whole.last)
+    return Bracket(
+        rest_us + jnp.where(exact, outcome.end_us, lower_bound(p)),
+        rest_us + jnp.where(exact, outcome.end_us, apart_us),
+    )
+
+
 def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | None = None) -> Row:
     """One configuration, predicted by the closed form, or described given its exact outcome."""
-    numbers = jax.tree.map(lambda x: x * 1.0, c)._replace(schedule=c.schedule)
+    numbers = floats(c)
     whole = kernel(numbers, machine)
     p = whole.full
     once, repeats = isolate(p)
@@ -90,7 +116,7 @@ def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | No
     time_exact = all_exact = jnp.bool_(True)
     if outcome is None:
         outcome, time_exact, all_exact = closed(p)
-    reason = _reason(c, machine, legal)
+    reason = reason_of(c, machine, legal)
 
     def known(x):
         return jnp.where(reason == 0, x, jnp.nan)
@@ -140,6 +166,15 @@ class Inputs(NamedTuple):
     def spread(self, rows) -> "Inputs":
         """The columns at `rows`, scalars repeated, so that every queue has one form."""
         return jax.tree.map(lambda x: x[rows] if np.ndim(x) else np.full(len(rows), x), self)
+
+
+def neutral_names(parameters: Parameters) -> tuple[str, ...]:
+    """Parameters that are neutral in all rows, so that their terms may be left out."""
+    return tuple(
+        name
+        for name, value in parameters._asdict().items()
+        if not np.ndim(value) and value == PARAMETERS[name].neutral
+    )
 
 
 def without(machine: Machine, neutral: tuple[str, ...]) -> Machine:

@@ -1,13 +1,15 @@
 """Calibrations and validations as tables: lines of text for a terminal, files in a directory."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wsjax.ablation import Ablated
 from wsjax.calibration import Calibration
 from wsjax.errors import InputError
 from wsjax.files import make_directory, replacing
+from wsjax.hardware import format_hardware
 from wsjax.metrics import Metrics
 from wsjax.validation import Validation
 
@@ -103,6 +105,46 @@ def worst_cells(found: Validation) -> list[list[str]]:
 PARAMETER_HEADINGS = ("parameter", "start", "value", "± 1 sigma", "unit", "")
 
 
+ABLATION_HEADINGS = ("without", "mean %", "median %", "p95 %", "earns: points of mean")
+
+
+def ablation_cells(found: Iterable[Ablated]) -> list[list[str]]:
+    """A row a term that was left out: the errors of held-out problems without it."""
+    return [
+        [
+            x.term or "nothing",
+            *(f"{error:.2f}" for error in (x.mape_pct, x.median_ape_pct, x.p95_ape_pct)),
+            f"{x.earned_pct:+.2f}" if x.term else "",
+        ]
+        for x in found
+    ]
+
+
+REPLAY_HEADINGS = (
+    "configuration",
+    "CTAs",
+    "durations",
+    "period ns",
+    "median ns",
+    "p95 ns",
+    "median %",
+    "p95 %",
+    "end %",
+)
+
+
+def replay_cells(summary: "pd.DataFrame") -> list[list[str]]:
+    """The table of `replay.summary` as words."""
+    digits = {"ctas": 0, "period_ns": 0, "median_ns": 0, "p95_ns": 0}
+    return [
+        [
+            value if isinstance(value, str) else f"{value:,.{digits.get(name, 2)}f}"
+            for name, value in row.items()
+        ]
+        for row in summary.to_dict("records")
+    ]
+
+
 def prepare(directory: Path | None) -> None:
     """Make a report's directory; InputError if nothing can be written there."""
     if directory is None:
@@ -115,7 +157,8 @@ def prepare(directory: Path | None) -> None:
 
 
 def write_validation(found: Validation, directory: Path) -> None:
-    """`metrics.csv` (all, and by column), `worst.csv`, `rows.parquet`, and `report.md`."""
+    """`metrics.csv` (all, and by column), `worst.csv`, `rows.parquet`, `hardware.toml`, and
+    `report.md`."""
     import pandas as pd
 
     rows = list(metrics_rows(found))
@@ -125,6 +168,7 @@ def write_validation(found: Validation, directory: Path) -> None:
     _write(directory / "metrics.csv", figures)
     _write(directory / "worst.csv", found.worst)
     _write(directory / "rows.parquet", found.frame())
+    _write_text(directory / "hardware.toml", format_hardware(found.hardware))
     headings = ["column", "word", *SHORT.values()]
     texts = [
         f"# {found.hardware.name} on {found.table}",
@@ -135,15 +179,23 @@ def write_validation(found: Validation, directory: Path) -> None:
     _write_text(directory / "report.md", "\n\n".join(texts) + "\n")
 
 
-def write_calibration(found: Calibration, directory: Path) -> None:
-    """`parameters.csv`, `correlated.csv`, and `report.md`."""
+def write_calibration(
+    found: Calibration, directory: Path, left_out: Sequence[Ablated] = ()
+) -> None:
+    """`parameters.csv`, `correlated.csv`, `metrics.csv`, `hardware.toml`, and `report.md`; and
+    `ablation.csv` if terms were left out."""
     import pandas as pd
+
+    sets = {"training": found.training, "held out": found.held_out}
+    figures = {word: values for word, values in sets.items() if values is not None}
+    table = [{"column": "split", "word": w, **values.record()} for w, values in figures.items()]
+    _write(directory / "metrics.csv", pd.DataFrame(table))
+    _write_text(directory / "hardware.toml", found.hardware.text)
 
     _write(directory / "parameters.csv", pd.DataFrame(found.parameters))
     pairs = pd.DataFrame(found.correlated, columns=["one", "other", "correlation"])
     _write(directory / "correlated.csv", pairs)
-    rows = [["training", *cells(found.training)]]
-    rows += [["held out", *cells(found.held_out)]] if found.held_out else []
+    rows = [[word, *cells(values)] for word, values in figures.items()]
     texts = [
         f"# {found.hardware.name}",
         _markdown(["problems", *SHORT.values()], rows),
@@ -151,6 +203,24 @@ def write_calibration(found: Calibration, directory: Path) -> None:
         "Singular values: " + ", ".join(f"{value:.3g}" for value in found.singular_values),
         _markdown(pairs.columns, [map(_word, row) for row in pairs.to_numpy()]),
     ]
+    if left_out:
+        table = pd.DataFrame(left_out)
+        table["parameters"] = table["parameters"].map(" ".join)
+        _write(directory / "ablation.csv", table)
+        texts += [
+            "Held-out problems without a term, the others fitted again",
+            _markdown(ABLATION_HEADINGS, ablation_cells(left_out)),
+        ]
+    _write_text(directory / "report.md", "\n\n".join(texts) + "\n")
+
+
+def write_replay(
+    checked: "pd.DataFrame", summary: "pd.DataFrame", name: str, directory: Path
+) -> None:
+    """`ctas.csv`, `configurations.csv`, and `report.md`, of `replay.check`."""
+    _write(directory / "ctas.csv", checked)
+    _write(directory / "configurations.csv", summary)
+    texts = [f"# {name} against the recurrences", _markdown(REPLAY_HEADINGS, replay_cells(summary))]
     _write_text(directory / "report.md", "\n\n".join(texts) + "\n")
 
 

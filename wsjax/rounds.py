@@ -38,7 +38,8 @@ class Fit(NamedTuple):
     as if held parameters could be anything that their prior allows, so that one which is only known
     together with a held one says so; `correlation` is theirs. covariance: of the logarithms of the
     fitted ones, the others held. singular_values: of the Jacobian of all free parameters, in units
-    of their priors. error: the model's own, of a time's logarithm.
+    of their priors. error: the model's own, of a time's logarithm. predicted_error: what errors of
+    parameters add, in the median. degrees: how many of freedom the fit has used.
     """
 
     values: Parameters
@@ -49,6 +50,7 @@ class Fit(NamedTuple):
     singular_values: np.ndarray
     error: float
     predicted_error: float
+    degrees: float
 
 
 def fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed: int) -> Fit:
@@ -61,14 +63,14 @@ def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed
     prior = priors.prior_of(start, free)
     z = _best_start(rows, start, prior, seed)
     error, offset = FIRST_ERROR, np.zeros(len(rows))
-    sample = _sample(rows, start, error, offset)
+    sample = sample_of(rows, start, error, offset)
     for number in range(ROUNDS):
         if number:
-            sample, error = _renewed(rows, start, sample, prior, z)
+            sample, error = renewed(rows, start, sample, prior, z)
         z = fit.solve(z, prior, sample)
     status = np.where(prior.free, "fitted", "fixed").astype(object)
     known, slopes = _information(rows, prior, sample, z)
-    loose = _covariance(known, prior)
+    loose, degrees = _covariance(known, prior), identify.degrees(slopes * sample.weight[:, None])
     which = np.flatnonzero(prior.free)
     singular = np.sqrt(np.maximum(np.linalg.eigvalsh(known.only(which).curvature)[::-1], 0))
     for _ in range(ROUNDS):
@@ -79,7 +81,7 @@ def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed
         status[held] = np.where(silent, "no effect", "undetermined")[held]
         prior = priors.hold(held, z, prior, sample)
         z = fit.solve(np.where(prior.free, z, 0.0), prior, sample)
-        sample, error = _renewed(rows, start, sample, prior, z)
+        sample, error = renewed(rows, start, sample, prior, z)
         z = fit.solve(z, prior, sample)
         known, slopes = _information(rows, prior, sample, z)
     covariance = _covariance(known, prior)
@@ -96,6 +98,7 @@ def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed
         singular_values=singular,
         error=error,
         predicted_error=float(np.median(predicted)),
+        degrees=degrees,
     )
 
 
@@ -147,7 +150,7 @@ def _best_start(rows: Measured, start: Hardware, prior: fit.Prior, seed: int) ->
     """The best of several fits to a few rows, from the prior's centre and around it."""
     chooser = np.random.default_rng(seed)
     few = rows.take(np.sort(chooser.permutation(len(rows))[:START_ROWS]))
-    sample = _sample(few, start, FIRST_ERROR, np.zeros(len(few)))
+    sample = sample_of(few, start, FIRST_ERROR, np.zeros(len(few)))
     count = len(PARAMETERS)
     starts = [np.zeros(count), *(0.5 * chooser.standard_normal((STARTS - 1, count)))]
     found = [fit.solve(np.where(prior.free, z, 0.0), prior, sample) for z in starts]
@@ -155,26 +158,28 @@ def _best_start(rows: Measured, start: Hardware, prior: fit.Prior, seed: int) ->
     return found[int(np.nanargmin(costs))]
 
 
-def _sample(rows: Measured, start: Hardware, error: float, offset: np.ndarray) -> fit.Sample:
+def sample_of(rows: Measured, start: Hardware, error: float, offset: np.ndarray) -> fit.Sample:
     """Rows as `fit` takes them. `error`: the model's own, of a logarithm."""
     legal = np.ones(len(rows), dtype=bool)
     inputs, _ = batch.columns(rows.configurations, start, legal_override=legal)
     return fit.sample(inputs, rows.time_us, offset, 1 / np.hypot(error, rows.noise))
 
 
-def _renewed(
+def renewed(
     rows: Measured, start: Hardware, sample: fit.Sample, prior: fit.Prior, z: np.ndarray
 ) -> tuple[fit.Sample, float]:
     """The sample with what exact predictions at z add to the closed form's logarithms, and the
-    model's own error there."""
+    model's own error there: of few rows, a fit leaves less than that."""
     values = Parameters(*np.asarray(prior.values(z)).tolist())
     found = exact_times(rows, replace(start, parameters=values))
+    closed, slope = fit.log_times(z, prior, sample)
     residual = np.log(found / rows.time_us)
     error = 1.4826 * np.median(np.abs(residual - np.median(residual)))
     error = max(float(error), LEAST_ERROR)
-    offset = np.log(found) - fit.log_times(z, prior, sample)[0]
+    slope = slope[:, prior.free] / np.hypot(error, rows.noise)[:, None]
+    error *= np.sqrt(len(rows) / (len(rows) - identify.degrees(slope)))
     weight = 1 / np.hypot(error, rows.noise)
-    return sample._replace(offset=offset, weight=weight), error
+    return sample._replace(offset=np.log(found) - closed, weight=weight), error
 
 
 def modelled(rows: Measured, start: Hardware) -> np.ndarray:
@@ -185,6 +190,11 @@ def modelled(rows: Measured, start: Hardware) -> np.ndarray:
 
 
 def exact_times(rows: Measured, machine: Hardware) -> np.ndarray:
-    """Predicted times of rows that ran, in µs; NaN where the model does not cover them."""
-    legal = np.ones(len(rows), dtype=bool)
-    return batch.evaluate(rows.configurations, machine, legal_override=legal).time_us
+    """Predicted times of rows that ran, in µs; NaN where the model does not cover them.
+
+    Parameters go in as columns, so that one program serves all values, neutral ones too.
+    """
+    count = len(rows)
+    columns = {name: np.full(count, x) for name, x in machine.parameters._asdict().items()}
+    legal = np.ones(count, dtype=bool)
+    return batch.evaluate(rows.configurations, machine, columns, legal).time_us

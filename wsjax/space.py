@@ -245,7 +245,11 @@ class Product:
         arrays are read-only views of it.
         """
         start = max(start, 0)
-        remaining = np.arange(start, max(start, min(stop, len(self))), dtype=np.int64)
+        return self.take(np.arange(start, max(start, min(stop, len(self))), dtype=np.int64))
+
+    def take(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """The rows of these numbers, as `rows` gives them."""
+        remaining = numbers
         columns: dict[str, np.ndarray] = {}
         for axis in reversed(self.axes):
             if len(axis) <= 1:

@@ -15,7 +15,7 @@
     [filter]
     where = "block_m * block_n <= 32768 and stages >= 2"
     [output]
-    keep = "all"
+    keep = "all"                                # or "best": see `wsjax.output`
 
 The rows are all combinations: hardware outermost, then hardware parameters, problems, and columns
 in the order of `space.COLUMNS`, the last fastest.
@@ -25,6 +25,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,20 @@ from wsjax.hardware import (
     hardware_names,
     load_hardware,
 )
+from wsjax.output import Output, read_output
 from wsjax.overrides import Override, read_overrides
 from wsjax.space import COLUMNS, REQUIRED, Axis, Column, Product, shown
 from wsjax.where import Predicate, parse
 
 SECTIONS = ("columns", "problems", "hardware_parameters", "filter", "output")
+GIVEN = (*PROBLEM_COLUMNS, "problem", "l2_state")
+"""What a kernel finds: the columns of the problem and of the state it is run in."""
 _ELSEWHERE = (
     dict.fromkeys((*PARAMETERS, *FACTS), "[hardware_parameters]")
     | dict.fromkeys(COLUMNS, "[columns]")
     | dict.fromkeys(("rows", "file"), "[problems]")
-    | {"where": "[filter]", "keep": "[output]"}
+    | {"where": "[filter]"}
+    | dict.fromkeys(("keep", "best", "per"), "[output]")
     | dict.fromkeys(("name", "hardware"), "the top of the file, above the first [section]")
 )
 """Where a key belongs that stands in a section which has no such key."""
@@ -66,6 +71,7 @@ class Spec:
     `hardware`: the machines. `axes`: problems and columns. `overrides`: axes over hardware
     parameters, outside those. `where`: the filter as it is written. `text`: the file's text, with
     a problem file's rows written into it, so that it stands alone (but for hardware files).
+    `output`: which rows are kept.
     """
 
     name: str
@@ -75,14 +81,20 @@ class Spec:
     where: str | None
     text: str
     path: Path
+    output: Output
 
     def product(self, hardware: Hardware) -> Product:
         """All rows on one of the machines, before the filter; columns left out are not in it.
 
-        Hardware parameters are float64 columns, facts int64, with the values that rows use.
+        Hardware parameters are float64 columns, facts int64, with the values that rows use. Where
+        only each problem's best rows are kept, what L2 holds belongs to the problem: its axis comes
+        before those of kernels.
         """
         machine = [override.axis(hardware) for override in self.overrides]
-        return Product((*machine, *self.axes))
+        axes = self.axes
+        if self.output.best is not None:
+            axes = sorted(axes, key=lambda axis: not set(axis.names) <= set(GIVEN))
+        return Product((*machine, *axes))
 
     def predicate(self) -> Predicate | None:
         """The filter over the configuration columns, `problem`, and swept hardware parameters."""
@@ -92,21 +104,49 @@ class Spec:
         return parse(self.where, _filter_columns(self.axes, swept))
 
 
+def split(product: Product) -> tuple[Product, Product]:
+    """A product whose first axes say what is given (problems, what is swept of the machine) and
+    whose others say what is tried, in two."""
+    names = [{*axis.names} for axis in product.axes]
+    count = sum(not axis & {*COLUMNS} or axis <= {*GIVEN} for axis in names)
+    return Product(product.axes[:count]), Product(product.axes[count:])
+
+
 def load_spec(path: str | Path) -> Spec:
     """Read a sweep file. Raises InputError with all its mistakes, each with file, key and value."""
     path = Path(path)
+    return parse_spec(read_text(path, "sweep file"), path)
+
+
+def read_text(path: Path, kind: str) -> str:
+    """The text of a file that a user wrote: a `kind` such as "sweep file"."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}: not UTF-8 text (byte {error.start + 1}); save the file as UTF-8"
         ) from None
     except IsADirectoryError:
-        raise InputError(f"{path}: this is a folder; give a sweep file (.toml)") from None
+        raise InputError(f"{path}: this is a folder; give a {kind} (.toml)") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: can't read this sweep file: {reason}") from None
-    return parse_spec(text, path)
+        raise InputError(f"{path}: can't read this {kind}: {reason}") from None
+
+
+def parse_toml(text: str, path: Path, kind: str) -> dict[str, Any]:
+    """The table that a file's text spells."""
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: not a {kind}: brackets nested too deep") from None
+
+
+def refuse_in(path: Path, problems: list[str], section: str = "") -> Refuse:
+    """What puts the complaints about a section's keys into `problems`, one line each."""
+    place = f"{path}: {section}: " if section else f"{path}: "
+    return lambda key, text: problems.append(f"{place}{key}: {text}".replace("\n", " "))
 
 
 def parse_spec(text: str, path: str | Path, machines: Sequence[Hardware] | None = None) -> Spec:
@@ -116,46 +156,39 @@ def parse_spec(text: str, path: str | Path, machines: Sequence[Hardware] | None 
     metadata holds both texts. Raises InputError with all mistakes.
     """
     path = Path(path)
-    try:
-        table = tomllib.loads(text)
-    except ValueError as error:
-        raise InputError(f"{path}: not TOML: {error}") from None
-    except RecursionError:
-        raise InputError(f"{path}: not a sweep file: brackets nested too deep") from None
+    table = parse_toml(text, path, "sweep file")
     if not table.keys() & {"columns", "problems"} and table.keys() & {*FACTS, "parameters"}:
         raise InputError(
             f"{path}: is a machine's file, no sweep; name it in a sweep's hardware = [\"{path}\"]"
         )
     problems: list[str] = []
 
-    def refuse_in(section: str) -> Refuse:
-        place = f"{path}: {section}: " if section else f"{path}: "
-        return lambda key, text: problems.append(f"{place}{key}: {text}".replace("\n", " "))
-
-    top = refuse_in("")
-    _refuse_unknown(table, ("name", "hardware", *SECTIONS), top)
-    sections = {section: _section(table, section, top) for section in SECTIONS}
+    refuse = partial(refuse_in, path, problems)
+    top = refuse()
+    refuse_unknown(table, ("name", "hardware", *SECTIONS), top)
+    sections = {section: read_section(table, section, top) for section in SECTIONS}
     name = _read_name(table.get("name", path.stem), top)
     if machines is None:
         machines = _read_hardware(table.get("hardware"), path.parent, top)
-    _refuse_unknown(
-        sections["hardware_parameters"], (*PARAMETERS, *FACTS), refuse_in("hardware_parameters")
+    refuse_unknown(
+        sections["hardware_parameters"], (*PARAMETERS, *FACTS), refuse("hardware_parameters")
     )
     overrides = read_overrides(
-        sections["hardware_parameters"], machines, refuse_in("hardware_parameters")
+        sections["hardware_parameters"], machines, refuse("hardware_parameters")
     )
     rows, axes = None, []
     if "problems" in table:
-        rows, axes = _read_problems(sections["problems"], path.parent, refuse_in("problems"))
-    axes += _read_columns(sections["columns"], axes, "problems" in table, refuse_in("columns"))
+        rows, axes = _read_problems(sections["problems"], path.parent, refuse("problems"))
+    axes += _read_columns(sections["columns"], axes, "problems" in table, refuse("columns"))
     swept = [name for name in sections["hardware_parameters"] if name in (*PARAMETERS, *FACTS)]
-    where = _read_where(sections["filter"], _filter_columns(axes, swept), refuse_in("filter"))
-    _check_output(sections["output"], refuse_in("output"))
+    where = read_where(sections["filter"], _filter_columns(axes, swept), refuse("filter"))
+    refuse_unknown(sections["output"], ("keep", "best", "per", "partition_by"), refuse("output"))
+    output = read_output(sections["output"], refuse("output"))
     if problems:
         raise InputError(dict.fromkeys(problems))
     if rows is not None and "file" in sections["problems"]:
         text = _toml_text(table | {"problems": {"rows": rows}})
-    spec = Spec(name, tuple(machines), tuple(axes), overrides, where, text, path)
+    spec = Spec(name, tuple(machines), tuple(axes), overrides, where, text, path, output)
     try:
         for machine in machines:
             spec.product(machine)
@@ -164,7 +197,7 @@ def parse_spec(text: str, path: str | Path, machines: Sequence[Hardware] | None 
     return spec
 
 
-def _refuse_unknown(table: Mapping[str, Any], keys: Sequence[str], refuse: Refuse) -> None:
+def refuse_unknown(table: Mapping[str, Any], keys: Sequence[str], refuse: Refuse) -> None:
     """Complain of each key that is none of `keys`: where it belongs, or the nearest of them."""
     for key in [key for key in table if key not in keys]:
         place = _ELSEWHERE.get(key)
@@ -172,7 +205,8 @@ def _refuse_unknown(table: Mapping[str, Any], keys: Sequence[str], refuse: Refus
         refuse(key, f"unknown key here{hint}")
 
 
-def _section(table: Mapping[str, Any], section: str, refuse: Refuse) -> dict[str, Any]:
+def read_section(table: Mapping[str, Any], section: str, refuse: Refuse) -> dict[str, Any]:
+    """A section of a file, empty where it has none."""
     found = table.get(section, {})
     if isinstance(found, dict):
         return found
@@ -220,7 +254,7 @@ def _read_problems(
     table: Mapping[str, Any], folder: Path, refuse: Refuse
 ) -> tuple[list[dict[str, Any]] | None, list[Axis]]:
     """The rows of [problems], inline or from its file, and their axis; None, [] if they fail."""
-    _refuse_unknown(table, ("rows", "file"), refuse)
+    refuse_unknown(table, ("rows", "file"), refuse)
     if ("rows" in table) == ("file" in table):
         refuse("rows, file", "give one of them: a list of problems, or the name of a file of them")
         return None, []
@@ -242,7 +276,7 @@ def _read_columns(
     table: Mapping[str, Any], listed: Sequence[Axis], has_list: bool, refuse: Refuse
 ) -> list[Axis]:
     """The axes of [columns]; `listed` is the axis of [problems], if there is one that is right."""
-    _refuse_unknown(table, tuple(COLUMNS), refuse)
+    refuse_unknown(table, tuple(COLUMNS), refuse)
     names = {name for axis in listed for name in axis.names}
     for name in [name for name in table if name in names]:
         refuse(name, "given both here and in [problems]; leave one out")
@@ -256,10 +290,11 @@ def _read_columns(
     return [axis for axis in axes if axis is not None]
 
 
-def _read_where(
+def read_where(
     table: Mapping[str, Any], columns: Mapping[str, Column], refuse: Refuse
 ) -> str | None:
-    _refuse_unknown(table, ("where",), refuse)
+    """The filter of [filter] as it is written, after a check."""
+    refuse_unknown(table, ("where",), refuse)
     where = table.get("where")
     if where is None:
         return None
@@ -283,15 +318,6 @@ def _filter_columns(axes: Sequence[Axis], swept: Sequence[str]) -> dict[str, Col
     for name in swept:
         columns[name] = Column(name, "swept", minimum=int(name in FACTS), maximum=2**63)
     return columns
-
-
-def _check_output(table: Mapping[str, Any], refuse: Refuse) -> None:
-    for key in table:
-        if key in ("best", "per", "partition_by"):
-            refuse(key, "not available in this version, which keeps all rows; leave it out")
-    if table.get("keep", "all") != "all":
-        refuse("keep", f'{shown(table["keep"])} is not available in this version; write "all"')
-    _refuse_unknown(table, ("keep", "best", "per", "partition_by"), refuse)
 
 
 def _toml_text(table: Mapping[str, Any]) -> str:

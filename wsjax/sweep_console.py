@@ -79,6 +79,11 @@ def _show_summary(summary: Summary, swept: Sequence[str]) -> None:
         print(f"{summary.filtered:,} did not pass the filter")
     for reason, count in summary.illegal.items():
         print(f"{count:,} illegal: {reason}")
+    if summary.beaten:
+        print(f"{summary.beaten:,} are not among the best of their problem")
+    if summary.bounded:
+        looked = f"the times of {summary.evaluated:,} were looked at"
+        print(f"bounds alone ruled out {summary.bounded:,}; {looked}")
     if summary.resumed:
         print(f"{summary.resumed} of {summary.shards} shards were there already")
     if summary.fastest is None:
@@ -91,7 +96,8 @@ def _show_summary(summary: Summary, swept: Sequence[str]) -> None:
         rows.append(fastest)
         print("fastest configurations of some problems; last: most TFLOP/s of all")
     if any(leader.alike > 1 for leader in summary.best):
-        print(f"{ALIKE}: how many configurations have that time; the first of them is shown")
+        which = "of the rows kept" if summary.beaten else "configurations"
+        print(f"{ALIKE}: how many {which} have that time; the first of them is shown")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     shown = [
         name

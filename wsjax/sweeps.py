@@ -6,46 +6,38 @@ are illegal are counted, not written. Memory holds one block, however many rows 
 
 import json
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from wsjax import frame as frames
-from wsjax import tables
+from wsjax import shards, tables
+from wsjax.axes import PROBLEM_COLUMNS
 from wsjax.best import Best, Leader
-from wsjax.blocks import Part, predict_block
-from wsjax.dataset import SHARD_KEY, Dataset, Shard, open_dataset
+from wsjax.blocks import Part
+from wsjax.dataset import Dataset, Shard, open_dataset
 from wsjax.errors import InputError
 from wsjax.hardware import parse_hardware
-from wsjax.limits import REASONS
-from wsjax.space import COLUMNS, Product
+from wsjax.space import COLUMNS
 from wsjax.spec import Spec, load_spec, parse_spec
-from wsjax.where import Predicate
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-SHARD_ROWS = 2**20
-BLOCK_ROWS = 2**16
-"""Candidate rows of a file, and of what is held in memory at once."""
 
 FEW = 5
 MANY = 10**9
 """So many candidates are worth a word before the work begins."""
-PROBLEM_COLUMNS = ("m", "n", "k", "batch", "dtype_in", "dtype_out", "layout")
 Progress = Callable[[int, int], None]
 
 
 class Summary(NamedTuple):
-    """What a sweep did: `candidates` = `rows` written + `filtered` + the sum of `illegal`.
+    """What a sweep did: `candidates` = `rows` written + `filtered` + the sum of `illegal` +
+    `beaten`: the legal rows that are not among the best, where only those are kept.
 
-    `shards`, and how many of them were `resumed`: found done. `best`: the fastest row of each of
-    a few problems (and machines) spread over the sweep, or the few fastest times if there is but
-    one problem, each with how many rows of the problem have that time; `fastest`: the row of most
-    TFLOP/s of all.
+    `shards`, and how many of them were `resumed`: found done. Where only the best are kept,
+    `evaluated`: legal rows whose times this run looked at, `bounded`: others, which a bound alone
+    ruled out.
+    `best`: the fastest row of each of a few problems (and machines) spread over the sweep, or the
+    few fastest times if there is but one problem, each with how many written rows of the problem
+    have that time; `fastest`: the row of most TFLOP/s of all.
     """
 
     directory: Path
@@ -53,8 +45,11 @@ class Summary(NamedTuple):
     rows: int
     filtered: int
     illegal: dict[str, int]
+    beaten: int
     shards: int
     resumed: int
+    evaluated: int
+    bounded: int
     best: list[Leader]
     fastest: dict[str, Any] | None
 
@@ -75,19 +70,18 @@ def sweep(
     run = spec if isinstance(spec, Spec) else load_run(spec)
     directory = output_directory(run, out)
     texts = tables.metadata(run.hardware, name=run.name, spec=run.text)
-    products = [run.product(machine) for machine in run.hardware]
-    candidates = sum(map(len, products))
-    count = sum(-(-len(product) // SHARD_ROWS) for product in products)
-    if candidates > MANY:
+    parts = list(_parts(run))
+    candidates = sum(part.stop - part.start for part in parts)
+    if candidates > MANY and run.output.best is None:
         warnings.warn(
-            f"{candidates:,} candidates: {count:,} files in {directory}; "
-            "a [filter] drops rows, fewer values save the time",
+            f"{candidates:,} candidates: {len(parts):,} files in {directory}; "
+            'a [filter] drops rows, fewer values save the time, [output] keep = "best" both',
             stacklevel=2,
         )
     keys = _keys(run)
     best = Best(keys, each=1 if len(keys) > 1 else FEW)
-    shards: list[Shard] = []
-    done = resumed = 0
+    made: list[Shard] = []
+    done = resumed = evaluated = bounded = 0
 
     def advance(rows: int) -> None:
         nonlocal done
@@ -95,27 +89,31 @@ def sweep(
         if progress is not None:
             progress(done, candidates)
 
-    with open_dataset(directory, texts, count) as dataset:
-        for number, part in enumerate(_parts(run, products)):
+    with open_dataset(directory, texts, len(parts)) as dataset:
+        for number, part in enumerate(parts):
             shard = dataset.finished(number, part.machine.name, part.start, part.stop)
             again = _resume(best, part, dataset, number) if shard else None
             if shard and again:
                 best, resumed = again, resumed + 1
                 advance(part.stop - part.start)
             else:
-                path = dataset.path(number)
-                shard = _write(run.predicate(), part, path, texts, best, advance)
-            shards.append(shard)
+                written = shards.write(dataset.path(number), texts, part, run, best, advance)
+                shard = written.shard
+                evaluated, bounded = evaluated + written.evaluated, bounded + written.bounded
+            made.append(shard)
     if best.fastest is not None and best.fastest["time_us"] == 0:
         warnings.warn(f"{best.fastest['hardware']}: {frames.NEUTRAL}", stacklevel=2)
     return Summary(
         directory=directory,
         candidates=candidates,
-        rows=sum(shard.rows for shard in shards),
-        filtered=sum(shard.filtered for shard in shards),
-        illegal=_total(shard.illegal for shard in shards),
-        shards=len(shards),
+        rows=sum(shard.rows for shard in made),
+        filtered=sum(shard.filtered for shard in made),
+        illegal=shards.total(shard.illegal for shard in made),
+        beaten=sum(shard.beaten for shard in made),
+        shards=len(made),
         resumed=resumed,
+        evaluated=evaluated,
+        bounded=bounded,
         best=best.leaders(),
         fastest=best.fastest,
     )
@@ -152,40 +150,18 @@ def _keys(run: Spec) -> tuple[str, ...]:
     return ("hardware", *(n for n in varying if n in PROBLEM_COLUMNS or n not in COLUMNS), *swept)
 
 
-def _parts(run: Spec, products: list[Product]) -> Iterator[Part]:
+def _parts(run: Spec) -> Iterator[Part]:
+    from wsjax.sources import Source
+
     names = tuple(machine.name for machine in run.hardware)
     swept = tuple(override.name for override in run.overrides)
-    for machine, product in zip(run.hardware, products, strict=True):
-        for start in range(0, len(product), SHARD_ROWS):
-            stop = min(start + SHARD_ROWS, len(product))
-            yield Part(machine, names, product, swept, start, stop)
-
-
-def _write(
-    predicate: Predicate | None,
-    part: Part,
-    path: Path,
-    texts: Mapping[str, str],
-    best: Best,
-    advance: Callable[[int], None],
-) -> Shard:
-    """Write one shard; what it stands for."""
-    rows = filtered = 0
-    illegal: list[dict[str, int]] = []
-    with tables.shard_writer(path, texts) as (write, note):
-        for start in range(part.start, part.stop, BLOCK_ROWS):
-            stop = min(start + BLOCK_ROWS, part.stop)
-            block = predict_block(part, predicate, start, stop)
-            if block.rows or (stop == part.stop and not rows):
-                write(block.columns)
-            _compare(best, block.columns, part)
-            rows, filtered = rows + block.rows, filtered + block.filtered
-            illegal.append(block.illegal)
-            advance(stop - start)
-        name, counts = part.machine.name, _total(illegal)
-        shard = Shard(name, part.start, part.stop, rows, filtered, counts)
-        note(SHARD_KEY, shard.text())
-    return shard
+    for machine in run.hardware:
+        product = run.product(machine)
+        source = Source(machine, product)
+        rows = shards.rows_of(product, run.output.best)
+        for start in range(0, len(product), rows):
+            stop = min(start + rows, len(product))
+            yield Part(source, names, swept, start, stop)
 
 
 def _resume(best: Best, part: Part, dataset: Dataset, number: int) -> Best | None:
@@ -193,23 +169,8 @@ def _resume(best: Best, part: Part, dataset: Dataset, number: int) -> Best | Non
     best = deepcopy(best)
     try:
         for columns in tables.read_batches(dataset.path(number)):
-            _compare(best, columns, part)
+            shards.compare(best, columns, part)
     except InputError:
         dataset.warn(number)
         return None
     return best
-
-
-def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Sums by reason, in the order of `REASONS`."""
-    total = sum(map(Counter, counts), Counter())
-    return {reason: total[reason] for reason in REASONS if total[reason]}
-
-
-def _compare(best: Best, columns: Mapping[str, "pa.Array"], part: Part) -> None:
-    """Let a table's rows compete for the best."""
-    numbers = {
-        name: tables.numbers(columns[name], part.words.get(name, ()))
-        for name in (*best.keys, "time_us", "tflops")
-    }
-    best.update(numbers, partial(tables.row, columns))

@@ -42,6 +42,8 @@ PREDICTION_COLUMNS = (
 )
 INTERVAL_COLUMNS = ("time_us_lo", "time_us_hi")
 """Behind the others, of machines that are calibrated."""
+CONTINUOUS = ("time_us", "math_wait_us", "dma_wait_us", "tflops", *INTERVAL_COLUMNS)
+"""Columns whose values hardly repeat: a dictionary of them would cost time and space."""
 
 
 def is_arrow(frame: object) -> bool:
@@ -56,30 +58,38 @@ def series(table: "pa.Table", name: str) -> "pd.Series":
     return table.column(name).to_pandas()
 
 
-def words(codes: np.ndarray, choices: tuple[str, ...]) -> "pa.Array":
-    """A dictionary-encoded column of the words that `codes` stand for; null where negative."""
+def words(codes: np.ndarray, choices: tuple[str, ...], rows: int = 1) -> "pa.Array":
+    """A dictionary-encoded column of the words that `codes` stand for; null where negative.
+
+    A scalar, here and below, is the value of `rows` rows.
+    """
     import pyarrow as pa
 
-    width = np.int8 if len(choices) <= 127 else np.int32
-    indices = pa.array(codes.astype(width), mask=codes < 0)
+    held = _held(codes, np.int8 if len(choices) <= 127 else np.int32, rows)
+    absent = held < 0
+    indices = pa.array(held, mask=absent if absent.any() else None)
     return pa.DictionaryArray.from_arrays(indices, pa.array(choices, pa.string()))
 
 
-def configuration_column(name: str, values: np.ndarray) -> "pa.Array":
+def configuration_column(name: str, values: np.ndarray, rows: int = 1) -> "pa.Array":
     """A configuration column as tables hold it: words, int64 where sizes need it, else int32."""
     import pyarrow as pa
 
     column = COLUMNS[name]
     if column.choices:
-        return words(values, column.choices)
-    return pa.array(values, pa.int64() if column.maximum >= 2**31 else pa.int32())
+        return words(values, column.choices, rows)
+    return pa.array(_held(values, np.int64 if column.maximum >= 2**31 else np.int32, rows))
 
 
-def number_column(values: np.ndarray) -> "pa.Array":
+def number_column(values: np.ndarray, rows: int = 1) -> "pa.Array":
     """Numbers of any kind as a column of their own type."""
     import pyarrow as pa
 
-    return pa.array(values)
+    return pa.array(_held(values, np.asarray(values).dtype, rows))
+
+
+def _held(values: np.ndarray, kind: Any, rows: int) -> np.ndarray:
+    return np.asarray(values, kind) if np.ndim(values) else np.full(rows, values, kind)
 
 
 def prediction_columns(
@@ -100,6 +110,7 @@ def prediction_columns(
     from wsjax.programs import LIMITERS, METHODS
 
     illegal = prediction.reason != 0
+    none = illegal if illegal.any() else None
     choices = {"limiter": LIMITERS, "method": METHODS, "reason": REASONS}
     columns: dict[str, pa.Array] = {}
     for name in PREDICTION_COLUMNS:
@@ -112,9 +123,9 @@ def prediction_columns(
         elif name in ("waves", "k_tiles", "smem_bytes"):
             columns[name] = pa.array(getattr(prediction, name), pa.int64(), mask=incomplete)
         else:
-            columns[name] = pa.array(getattr(prediction, name), pa.float64(), mask=illegal)
+            columns[name] = pa.array(getattr(prediction, name), pa.float64(), mask=none)
     for name, values in zip(INTERVAL_COLUMNS, interval or (), strict=False):
-        columns[name] = pa.array(values, pa.float64(), mask=illegal)
+        columns[name] = pa.array(values, pa.float64(), mask=none)
     return columns
 
 
@@ -270,7 +281,10 @@ def shard_writer(
             nonlocal writer
             table = pa.table(dict(columns)).replace_schema_metadata(dict(texts))
             if writer is None:
-                writer = pq.ParquetWriter(file, table.schema, compression="zstd")
+                repeating = [name for name in table.column_names if name not in CONTINUOUS]
+                writer = pq.ParquetWriter(
+                    file, table.schema, compression="zstd", use_dictionary=repeating
+                )
             writer.write_table(table)
 
         def note(key: str, text: str) -> None:
@@ -288,14 +302,17 @@ def shard_writer(
             writer.close()
 
 
-def read_batches(path: str | Path) -> Iterator[dict[str, "pa.Array"]]:
-    """A Parquet file's rows, a piece at a time; InputError if it is damaged."""
+def read_batches(
+    path: str | Path, names: Iterable[str] | None = None
+) -> Iterator[dict[str, "pa.Array"]]:
+    """A Parquet file's rows, or these columns of them, a piece at a time; InputError if it is
+    damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches():
+            for batch in file.iter_batches(columns=None if names is None else list(names)):
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
@@ -306,7 +323,7 @@ def numbers(values: "pa.Array", choices: tuple[str, ...] = ()) -> np.ndarray:
     import pyarrow as pa
 
     if not isinstance(values, pa.DictionaryArray):
-        return values.to_numpy()
+        return values.to_numpy(zero_copy_only=False)
     position = {word: code for code, word in enumerate(choices)}
     own = np.asarray([position[word] for word in values.dictionary.to_pylist()], dtype=np.int64)
     return own[values.indices.to_numpy()]

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from wsjax.errors import InputError
 from wsjax.options import HardwareName, Names, ReportDirectory, app
 
 
@@ -59,10 +60,16 @@ def calibrate(
     ] = False,
     held_out: Annotated[float, Parameter(help="share of problems kept out of the fit")] = 0.2,
     seed: Annotated[int, Parameter(help="of the split, the sample and the starts")] = 0,
+    ablate: Annotated[
+        bool,
+        Parameter(negative="", help="then leave out each term: what it earns on problems kept out"),
+    ] = False,
 ) -> int:
     """Fit a machine's parameters to measured times, and write its file.
 
     wsjax calibrate measured.csv.gz --start h200 --out mine.toml
+
+    wsjax calibrate fifty-rows.csv --start h200-cutlass --family-only --out mine.toml
     """
     from wsjax import fit_console
 
@@ -76,17 +83,24 @@ def calibrate(
         family_only=family_only,
         held_out=held_out,
         seed=seed,
+        ablate=ablate,
     )
 
 
 @app.command
 def validate(
-    tables: Annotated[list[Path], Parameter(help="measured times, in any format of import")],
+    tables: Annotated[
+        list[Path] | None, Parameter(help="measured times, in any format of import")
+    ] = None,
     /,
     *,
     hardware: HardwareName = "h200",
     against: Annotated[
         str | None, Parameter(help="another machine's name or file, on the same tables")
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        Parameter(help="instead of tables: events of traced kernels, against the recurrences"),
     ] = None,
     report: ReportDirectory = None,
     json: Annotated[bool, Parameter(negative="", help="print one JSON object")] = False,
@@ -94,7 +108,17 @@ def validate(
     """Compare predicted with measured times: errors, ranks, and what a choice costs.
 
     wsjax validate measured.csv.gz --hardware mine.toml --against h200
+
+    wsjax validate --trace events.csv.gz
     """
     from wsjax import fit_console
 
-    return fit_console.run_validate(tables, hardware, against, report, as_json=json)
+    if (trace is None) == (not tables):
+        raise InputError(
+            "give tables of measured times, or --trace FILE"
+            if trace is None
+            else "--trace: not with tables; validate them in a command of their own"
+        )
+    if trace is not None:
+        return fit_console.run_trace(trace, report, as_json=json)
+    return fit_console.run_validate(tables or [], hardware, against, report, as_json=json)

@@ -6,36 +6,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from wsjax.errors import InputError
-from wsjax.options import HardwareName, Whole, app, hardware
+from wsjax.options import NOTHING_GIVEN, ConfigurationOptions, HardwareName, app, hardware
 
 
 @app.command
 def predict(
     *,
-    m: Annotated[Whole, Parameter(name="-m", help="rows of A and C")] = None,
-    n: Annotated[Whole, Parameter(name="-n", help="columns of B and C")] = None,
-    k: Annotated[Whole, Parameter(name="-k", help="columns of A, rows of B")] = None,
-    tile: Annotated[
-        str | None, Parameter(help="block_m x block_n x block_k, such as 128x128x64")
-    ] = None,
-    stages: Annotated[
-        Whole, Parameter(help="slots of the circular buffer; default: all that fit")
-    ] = None,
-    schedule: Annotated[
-        str | None, Parameter(help="serial, persistent (default), pingpong or cooperative")
-    ] = None,
-    dma_warps: Annotated[Whole, Parameter(help="1 (default) or 2")] = None,
-    math_warps: Annotated[Whole, Parameter(help="default: 4; pingpong and cooperative 8")] = None,
-    mma_in_flight: Annotated[Whole, Parameter(help="0 (default) or 1")] = None,
-    dtype: Annotated[str | None, Parameter(help="of A, B and C; default: bf16")] = None,
-    dtype_out: Annotated[str | None, Parameter(help="of C, if it is another")] = None,
-    layout: Annotated[
-        str | None, Parameter(help="nt (default), nn, tn or tt: how A and B are stored")
-    ] = None,
-    batch: Annotated[Whole, Parameter(help="GEMMs of one launch; default: 1")] = None,
-    group_m: Annotated[
-        Whole, Parameter(help="rows of tiles that the raster order groups; default: 1")
-    ] = None,
+    configuration: ConfigurationOptions = NOTHING_GIVEN,
     table: Annotated[Path | None, Parameter(help="predict a CSV or Parquet file's rows")] = None,
     out: Annotated[
         Path | None, Parameter(help="where --table's rows go: .parquet, .csv or .csv.gz")
@@ -51,23 +28,7 @@ def predict(
 
     wsjax predict --table measured.csv.gz --hardware h200 --out predicted.parquet
     """
-    options = {
-        "-m": m,
-        "-n": n,
-        "-k": k,
-        "--tile": tile,
-        "--stages": stages,
-        "--schedule": schedule,
-        "--dma-warps": dma_warps,
-        "--math-warps": math_warps,
-        "--mma-in-flight": mma_in_flight,
-        "--dtype": dtype,
-        "--dtype-out": dtype_out,
-        "--layout": layout,
-        "--batch": batch,
-        "--group-m": group_m,
-    }
-    given = {option: value for option, value in options.items() if value is not None}
+    given = configuration.given()
     if table is None and out is None:
         from wsjax import console
 

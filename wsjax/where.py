@@ -1,9 +1,10 @@
 """Filters over columns, such as `block_m * block_n <= 32768 and schedule == 'pingpong'`.
 
 The language is a small part of Python's expressions: `and or not ( )`, comparisons (chained ones
-too), `in (a, b)`, `+ - * // %`, `**` with a small whole exponent, column names, numbers, and
-quoted words for text columns. A filter only compares and computes, so that one parsed `Predicate`
-runs on Python numbers, NumPy and JAX arrays and Z3 terms; `not` is pushed down into comparisons.
+too), `in (a, b)`, `+ - * // %`, `**` with a small whole exponent, `power_of_two(…)`, column names,
+numbers, and quoted words for text columns. A filter only compares and computes, so that one parsed
+`Predicate` runs on Python numbers, NumPy and JAX arrays and Z3 terms; `not` is pushed
+down into comparisons.
 """
 
 import ast
@@ -22,6 +23,7 @@ from wsjax.errors import InputError, nearest
 from wsjax.space import COLUMNS, Column
 
 EXPONENT_MAX = 4
+POWERS = [2**power for power in range(63)]
 NUMBER_MAX = 1e300
 DEPTH_MAX = 100
 
@@ -78,13 +80,23 @@ def _bound(tree: _Tree, largest: Mapping[str, float]) -> float:
     return largest[tree] if isinstance(tree, str) else abs(float(tree))
 
 
+def _is_whole(tree: _Tree) -> bool:
+    if isinstance(tree, _Apply):
+        return all(map(_is_whole, tree.operands))
+    return not isinstance(tree, float)
+
+
 @dataclass(frozen=True)
 class Predicate:
-    """A parsed filter: `text` as it was written, `names` of the columns that it reads."""
+    """A parsed filter: `text` as it was written, `names` of the columns that it reads.
+
+    `whole`: it computes with whole numbers below 2**63 only, so that `mask` and Z3 can't differ.
+    """
 
     text: str
     names: tuple[str, ...]
     tree: _Apply
+    whole: bool
 
     def __call__(self, terms: Mapping[str, Any], floor_divide: Callable = operator.floordiv) -> Any:
         """The filter's value over `terms`: names to anything that computes and compares.
@@ -143,9 +155,10 @@ def parse(text: str, columns: Mapping[str, Column] = COLUMNS) -> Predicate:
     tree = reader.condition(body, negate=False)
     if reader.problems or not isinstance(tree, _Apply):
         raise InputError(reader.problems)
-    if _bound(tree, {name: float(columns[name].maximum) for name in reader.names}) > NUMBER_MAX:
+    largest = _bound(tree, {name: float(columns[name].maximum) for name in reader.names})
+    if largest > NUMBER_MAX:
         raise InputError(f"numbers can pass {NUMBER_MAX:g}; use smaller ones")
-    return Predicate(text, tuple(reader.names), tree)
+    return Predicate(text, tuple(reader.names), tree, _is_whole(tree) and largest < 2**63)
 
 
 _HINT = "; write a comparison such as block_m * block_n <= 32768"
@@ -189,6 +202,9 @@ class _Reader:
                     for left, op, right in zip(lefts, node.ops, node.comparators, strict=True)
                 ]
                 return _combine(not negate, parts)
+            case ast.Call(func=ast.Name("power_of_two"), args=[operand], keywords=[]):
+                number, equal = self.number(operand), operator.ne if negate else operator.eq
+                return _combine(negate, [_Apply(equal, (number, power)) for power in POWERS])
         hint = _INSTEAD.get(type(getattr(node, "op", None)), _HINT)
         return self.refuse(node, f"{ast.unparse(node)} is not a condition{hint}")
 

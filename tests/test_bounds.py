@@ -1,0 +1,103 @@
+"""Bounds lie below the exact times, brackets round them, on machines of any parameters."""
+
+import jax
+import numpy as np
+import pytest
+
+from wsjax import batch
+from wsjax.board import above, below
+from wsjax.bounds import family_bound_us
+from wsjax.durations import ctas_per_sm
+from wsjax.hardware import load_hardware
+from wsjax.parameters import PARAMETERS
+from wsjax.programs import bracket, floats
+from wsjax.space import COLUMNS, Configuration, with_defaults
+
+ROWS = 8192
+SHARES = ("warm_hit_share",)
+
+
+def random_configurations(rng: np.random.Generator) -> Configuration:
+    """Kernels of all kinds; sizes log-uniform, so that many launches have one wave, or few."""
+    schedule = rng.integers(0, 4, ROWS)
+    drawn = {name: np.exp(rng.uniform(0, np.log(8192), ROWS)).astype(int) for name in "mnk"}
+    drawn |= {
+        "batch": rng.choice([1, 1, 1, 3], ROWS),
+        "layout": rng.integers(0, 4, ROWS),
+        "block_m": rng.choice([64, 128, 256], ROWS),
+        "block_n": rng.choice([32, 64, 128, 256], ROWS),
+        "block_k": rng.choice([32, 64, 128], ROWS),
+        "stages": rng.integers(1, 9, ROWS),
+        "dma_warps": rng.integers(1, 3, ROWS),
+        "math_warps": np.where(schedule >= 2, 8, rng.choice([4, 8], ROWS)),
+        "mma_in_flight": rng.integers(0, 2, ROWS),
+        "schedule": schedule,
+        "group_m": rng.choice([1, 2, 8], ROWS),
+        "grid_ctas": rng.choice([0, 0, 0, 50], ROWS),
+        "write_back": rng.integers(0, 2, ROWS),
+        "l2_state": rng.integers(0, 2, ROWS),
+    }
+    filled = with_defaults(drawn)
+    return Configuration(**{name: filled[name] for name in COLUMNS})
+
+
+def random_machines(rng: np.random.Generator, spread: float) -> dict[str, np.ndarray]:
+    """A machine for each row: parameters log-normal around typical values, or neutral."""
+    drawn = {}
+    for name, parameter in PARAMETERS.items():
+        values = parameter.typical * np.exp(rng.normal(0, spread, ROWS))
+        values = np.minimum(values, 1.0) if name in SHARES else values
+        drawn[name] = np.where(rng.random(ROWS) < 0.3, parameter.neutral, values)
+    drawn["ctas_per_sm_max"] = rng.choice([1, 2, 4, 32], ROWS)
+    drawn["cutlass_raster"] = rng.integers(0, 2, ROWS)
+    drawn["sms"] = rng.choice([1, 4, 16, 132], ROWS)
+    return drawn
+
+
+@jax.jit
+@jax.vmap
+def bounds(inputs, family, deepest):
+    ctas = ctas_per_sm(floats(inputs.configuration), inputs.machine)
+    return family_bound_us(floats(family), inputs.machine, deepest * 1.0, ctas)
+
+
+@jax.jit
+@jax.vmap
+def brackets(inputs):
+    return bracket(inputs.configuration, inputs.machine)
+
+
+def random_family(c: Configuration, rng: np.random.Generator) -> tuple[Configuration, np.ndarray]:
+    """The bounds of a family that each row belongs to: what `family_bound_us` takes of it."""
+    shallower, deeper = rng.integers(0, 4, (2, ROWS))
+    flip = rng.random((3, ROWS)) < 0.5
+    family = c._replace(
+        stages=np.maximum(c.stages - shallower, 1),
+        dma_warps=np.where(flip[0], 2, c.dma_warps),
+        mma_in_flight=np.where(flip[1], 1, c.mma_in_flight),
+        write_back=np.where(flip[2], 0, c.write_back),
+    )
+    return family, c.stages + deeper
+
+
+@pytest.mark.parametrize(("seed", "spread"), [(1, 0.0), (2, 0.7), (3, 2.5)])
+def test_bounds_are_below_and_brackets_around_exact_times(seed, spread):
+    rng = np.random.default_rng(seed)
+    columns, machines = random_configurations(rng), random_machines(rng, spread)
+    h200 = load_hardware("h200")
+    exact = batch.evaluate(columns, h200, machines)
+    legal = exact.reason == 0
+    time_us = exact.time_us[legal]
+    inputs, _ = batch.columns(columns, h200, machines)
+    inputs = inputs.spread(np.arange(ROWS))
+    with jax.enable_x64(True):
+        bound = np.asarray(bounds(inputs, *random_family(inputs.configuration, rng)))[legal]
+        least, most = (np.asarray(x)[legal] for x in brackets(inputs))
+    assert len(time_us) > ROWS / 3
+    assert np.all(below(bound) <= time_us)
+    assert np.all(below(least) <= time_us)
+    assert np.all(time_us <= above(most))
+    closed = exact.method[legal] == 0
+    assert np.mean(least[closed] == most[closed]) > 0.9
+    loose = np.median(bound / time_us)
+    assert loose > 0.85, loose

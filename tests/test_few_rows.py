@@ -1,0 +1,80 @@
+"""Fifty measured rows adapt another family's calibration: they help, and never hurt much.
+
+The rows are real ones (excerpts of the H200 tables) that the starting file's fit has not seen.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from wsjax import fit, identify, measured, priors, rounds
+from wsjax.hardware import load_hardware
+from wsjax.parameters import PARAMETERS
+
+DATA = Path(__file__).parent / "data"
+TABLES = {
+    "h200-cutlass": DATA / "h200_gemm_ws_excerpt.csv.gz",
+    "h200-gluon": DATA / "h200_cutlass_ws_excerpt.csv.gz",
+}
+FACTS = load_hardware("h200-cutlass").facts
+"""What both files start with here: CUTLASS's order of tiles, and CTAs that share an SM."""
+
+
+def split(path: Path, seed: int) -> tuple[measured.Measured, measured.Measured]:
+    """(50 rows of as many problems as there are, the rows of other problems)."""
+    rows = measured.read(path, FACTS)
+    chosen = np.random.default_rng(seed).permutation(rows.problem.max() + 1)
+    few = np.isin(rows.problem, chosen[: len(chosen) // 2])
+    return measured.sample(rows.take(few), 50, seed), rows.take(~few)
+
+
+def error(rows: measured.Measured, machine) -> float:
+    return float(np.mean(np.abs(rounds.exact_times(rows, machine) / rows.time_us - 1))) * 100
+
+
+@pytest.mark.parametrize("family_only", [False, True])
+@pytest.mark.parametrize("start", TABLES)
+def test_fifty_rows_adapt_another_familys_file(start, family_only):
+    machine = replace(load_hardware(start), facts=FACTS)
+    free = priors.choose(machine, (), (), family_only=family_only)
+    changes = []
+    for seed in range(2):
+        few, rest = split(TABLES[start], seed)
+        found = rounds.fit_parameters(few, machine, free, seed)
+        adapted = replace(machine, parameters=found.values)
+        changes.append(error(rest, adapted) / error(rest, machine))
+        before, after = np.asarray(machine.parameters), np.asarray(found.values)
+        both = np.isfinite(before + after) & (before > 0) & (after > 0)
+        assert np.abs(np.log(after[both] / before[both])).max() < 1.5
+    print(changes)
+    assert max(changes) < 1.05
+    assert np.mean(changes) < 0.95
+
+
+def test_what_is_held_costs_little_all_together():
+    """Each of many parameters held at its prior costs little, and all of them much."""
+    machine = load_hardware("h200-cutlass")
+    few, _ = split(TABLES["h200-cutlass"], 0)
+    prior = priors.prior_of(machine, priors.candidates(machine))
+    with jax.enable_x64(True):
+        sample = rounds.sample_of(few, machine, 0.05, np.zeros(len(few)))
+        z = fit.solve(np.zeros(len(PARAMETERS)), prior, sample)
+        before = fit.cost(z, prior, sample)
+        held = priors.hold(prior.free, z, prior, sample)
+        after = fit.cost(z, held, sample)
+        at_prior = fit.cost(np.zeros(len(z)), prior, sample)
+    assert not held.free.any()
+    assert after <= before + priors.CLEARLY
+    assert at_prior > before + 10
+    assert np.isclose(held.held, np.exp(prior.centre)).any()
+
+
+def test_degrees_of_freedom_are_those_of_a_ridge_regression():
+    draw = np.random.default_rng(0)
+    slopes = draw.normal(size=(30, 5)) * [10, 3, 1, 0.1, 0.0]
+    hat = slopes @ np.linalg.inv(slopes.T @ slopes + np.eye(5)) @ slopes.T
+    assert identify.degrees(slopes) == pytest.approx(np.trace(hat))
+    assert identify.degrees(np.zeros((3, 5))) == 0

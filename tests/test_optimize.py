@@ -1,0 +1,449 @@
+"""`optimize` against brute force: every kernel evaluated, every constraint judged, one by one."""
+
+import itertools
+import math
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wsjax
+from wsjax import batch, candidates, spaces
+from wsjax.constraints import LIMITS
+from wsjax.errors import InfeasibleError, InputError, UnfinishedError, WsjaxError
+from wsjax.hardware import format_hardware, load_hardware, parse_hardware
+from wsjax.limits import checks
+from wsjax.optimization import ANSWER_COLUMNS, optimize
+from wsjax.power import power_w
+from wsjax.space import COLUMNS, DTYPE_BYTES, SCHEDULES, Configuration
+from wsjax.spaces import KERNEL, load_space
+
+TOY = load_hardware("toy").text + "[energy]\nidle_w = 50.0\nflop_pj = 0.01\nbyte_pj = 0.02\n"
+MACHINE = parse_hardware(TOY.replace("load_latency_us = 0.0", "load_latency_us = 0.7"), "toy")
+PROBLEM = {"m": 512, "n": 384, "k": 256}
+DOMAINS = {
+    "block_m": [16, 64, 100, 128, 256],
+    "block_n": [8, 64, 128, 256],
+    "block_k": [32, 64, 128],
+    "stages": [1, 2, 3, 4],
+    "dma_warps": [1, 2],
+    "split_k": [1, 2],
+    "mma_in_flight": [0, 1],
+    "schedule": list(SCHEDULES),
+}
+CONDITIONS = {
+    "stages >= 2": lambda c: c.stages >= 2,
+    "stages <= 3": lambda c: c.stages <= 3,
+    "block_m * block_n <= 8192": lambda c: c.block_m * c.block_n <= 8192,
+    "block_m * block_n >= 16384": lambda c: c.block_m * c.block_n >= 16384,
+    "schedule in ('serial', 'pingpong')": lambda c: c.schedule in (0, 2),
+    "schedule != 'pingpong'": lambda c: c.schedule != 2,
+    "block_m * 1.5 < block_n": lambda c: c.block_m * 1.5 < c.block_n,
+    "block_n // block_m == 2": lambda c: c.block_n // c.block_m == 2,
+    "power_of_two(block_m)": lambda c: c.block_m & (c.block_m - 1) == 0,
+    "block_m % mma_m == 0": lambda c: c.block_m % MACHINE.facts.mma_m == 0,
+    "dma_warps == 2": lambda c: c.dma_warps == 2,
+    "m < n": lambda c: c.m < c.n,
+    "stages < 1": lambda c: c.stages < 1,
+}
+OBJECTIVES = {
+    "time": lambda f: (f["time_us"],),
+    "math_wait": lambda f: (f["math_wait_us"],),
+    "dma_wait": lambda f: (f["dma_wait_us"],),
+    "smem_bytes,time": lambda f: (f["smem_bytes"], f["time_us"]),
+    "math_wait,dma_wait,time": lambda f: (f["math_wait_us"], f["dma_wait_us"], f["time_us"]),
+    "0.5*time+2*math_wait": lambda f: (0.5 * f["time_us"] + 2 * f["math_wait_us"],),
+    "time+0.001*smem_bytes": lambda f: (f["time_us"] + 0.001 * f["smem_bytes"],),
+}
+FRONTS = {
+    "pareto:time,smem_bytes": lambda f: (f["time_us"], f["smem_bytes"]),
+    "pareto:math_wait,dma_wait,smem_bytes": lambda f: (
+        f["math_wait_us"],
+        f["dma_wait_us"],
+        f["smem_bytes"],
+    ),
+}
+
+
+@st.composite
+def space_texts(draw):
+    """A space file of at most 256 kernels."""
+    lines, count = ["[columns]"], 1
+    names = ["block_m", "block_n", "block_k", *draw(st.permutations(list(DOMAINS)[3:]))]
+    for name in names:
+        most = max(1, min(3, 256 // count))
+        values = draw(
+            st.lists(st.sampled_from(DOMAINS[name]), min_size=1, max_size=most, unique=True)
+        )
+        count *= len(values)
+        lines.append(f"{name} = {values!r}")
+    return "\n".join(lines) + "\n"
+
+
+def brute(text, tmp, problem=PROBLEM, limits=()):
+    """Every kernel of a space: its configuration, figures, and the names of what it breaks.
+
+    limits: (name, function of configuration and figures) that are to hold.
+    """
+    tmp.write_text(text)
+    space = load_space(tmp)
+    facts = MACHINE.facts
+    c = space.configurations(np.arange(len(space)), problem, facts)
+    found = batch.evaluate(c, MACHINE, legal_override=np.asarray(True))
+    power = power_w(c, MACHINE, found.time_us)
+    rows = []
+    for at in range(len(space)):
+        one = Configuration(*(int(np.broadcast_to(x, len(space))[at]) for x in c))
+        figures = {name: float(getattr(found, name)[at]) for name in FIGURES}
+        figures["power_w"] = float(power[at])
+        sizes = [DTYPE_BYTES[one.dtype_in], DTYPE_BYTES[one.dtype_out]]
+        held = checks(
+            one,
+            facts,
+            in_bytes=sizes[0],
+            out_bytes=sizes[1],
+            math_groups=1 + (one.schedule == 2),
+            groups_per_tile=1 + (one.schedule == 3),
+            rate=1.0,
+        )
+        broken = {f"{LIMITS[reason]} of {MACHINE.name}" for reason, holds in held if not holds}
+        broken |= {name for name, holds in limits if not holds(one, figures)}
+        rows.append((one, figures, broken))
+    return rows
+
+
+FIGURES = ("time_us", "math_wait_us", "dma_wait_us", "smem_bytes")
+
+
+def rounded(scores):
+    return tuple(round(score * 1e6) for score in scores)
+
+
+def in_order(rows, objective):
+    """Positions of the kernels that break nothing, best first."""
+    good = [at for at, (_, _, broken) in enumerate(rows) if not broken]
+    return sorted(
+        good, key=lambda at: (rounded(objective(rows[at][1])), rows[at][1]["smem_bytes"], at)
+    )
+
+
+def answered(row):
+    """An answer's kernel, as a configuration's codes."""
+    return tuple(
+        COLUMNS[name].choices.index(row[name]) if COLUMNS[name].choices else int(row[name])
+        for name in KERNEL
+    )
+
+
+def kernel_of(c):
+    return tuple(getattr(c, name) for name in KERNEL)
+
+
+SMALL = """[columns]
+block_m = [64, 128]
+block_n = [64, 128, 256]
+block_k = [32, 64, 128]
+stages = [1, 2, 3]
+dma_warps = [1, 2]
+schedule = ["persistent", "pingpong"]
+"""
+"""A space of 216 kernels, which the programs of the other tests take in one piece."""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tmp(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("spaces") / "space.toml"
+
+
+def meets(text, c, _):
+    return CONDITIONS[text](c)
+
+
+def constraints(draw):
+    """Conditions, and the same as functions for brute force, under the names of messages."""
+    texts = draw(st.lists(st.sampled_from(list(CONDITIONS)), max_size=3, unique=True))
+    memory = draw(st.sampled_from([None, 2_000, 40_000, 90_000]))
+    limits: list[tuple[str, Any]] = [(text, partial(meets, text)) for text in texts]
+    if memory:
+        name = f"shared memory of at most {memory:,} bytes a CTA"
+        limits.append((name, lambda _, figures: figures["smem_bytes"] <= memory))
+    return texts, memory, limits
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data(), space_texts(), st.sampled_from(list(OBJECTIVES)))
+def test_the_optimum_is_that_of_brute_force(tmp, data, text, objective):
+    texts, memory, limits = constraints(data.draw)
+    rows = brute(text, tmp, limits=limits)
+    order = in_order(rows, OBJECTIVES[objective])
+    options = {"space": tmp, "objective": objective, "where": texts, "max_smem_bytes": memory}
+    if not order:
+        with pytest.raises(WsjaxError) as error:
+            optimize(PROBLEM, MACHINE, **options)
+        check_conflict(error.value, rows)
+        return
+    (answer,) = optimize(PROBLEM, MACHINE, **options).to_dict("records")
+    best, figures, _ = rows[order[0]]
+    assert answered(answer) == kernel_of(best)
+    assert answer["time_us"] == figures["time_us"]
+    assert answer["math_wait_us"] == figures["math_wait_us"]
+    assert answer["smem_bytes"] == figures["smem_bytes"]
+    assert answer["proved"]
+    assert answer["bound"] == rounded(OBJECTIVES[objective](figures))[0] / 1e6
+    if len(order) == 1:
+        assert answer["runner_up"] is None
+    else:
+        assert answered(answer["runner_up"]) == kernel_of(rows[order[1]][0])
+        assert answer["runner_up_time_us"] == rows[order[1]][1]["time_us"]
+    check_binding(answer["binding"], rows, order[0], objective)
+
+
+def check_binding(binding, rows, best, objective):
+    """What binds is what a better kernel breaks; without it, that kernel could be had."""
+
+    def scores(at):
+        return rounded(OBJECTIVES[objective](rows[at][1]))
+
+    timed = [at for at, (c, _, _) in enumerate(rows) if c.split_k == 1]
+    better = [rows[at][2] for at in timed if scores(at) < scores(best)]
+    assert bool(binding) == bool(better)
+    if better:
+        broken = set(binding.split(" and "))
+        assert broken in better
+        machine = {f"{words} of {MACHINE.name}" for words in LIMITS.values()}
+        least = min((len(b & machine), len(b)) for b in better)
+        assert (len(broken & machine), len(broken)) == least
+
+
+def check_conflict(error, rows):
+    """The conflict can't be met, no part of it can't, and no smaller set of conditions is one."""
+    if isinstance(error, InputError):
+        assert "on any machine" in str(error)
+        wrong = [text for text in CONDITIONS if text in str(error)]
+        assert all({*wrong} & broken for _, _, broken in rows)
+        return
+    assert isinstance(error, InfeasibleError)
+    machine = {f"{words} of {MACHINE.name}" for words in LIMITS.values()}
+    core = set(error.conflict)
+    assert all(core & broken for _, _, broken in rows)
+    for one in core:
+        assert any(not (core - {one}) & broken for _, _, broken in rows)
+    names = set().union(*(broken for _, _, broken in rows))
+    own = len(core - machine)
+    for fewer in itertools.combinations(names - machine, own - 1) if own else ():
+        assert not all(({*fewer} | machine) & broken for _, _, broken in rows)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data(), space_texts(), st.sampled_from(list(FRONTS)))
+def test_the_front_is_that_of_brute_force(tmp, data, text, objective):
+    texts, memory, limits = constraints(data.draw)
+    rows = brute(text, tmp, limits=limits)
+    good = [at for at, (_, _, broken) in enumerate(rows) if not broken]
+    scores = {at: rounded(FRONTS[objective](rows[at][1])) for at in good}
+    front = {
+        score
+        for score in scores.values()
+        if not any(
+            other != score and all(a <= b for a, b in zip(other, score, strict=True))
+            for other in scores.values()
+        )
+    }
+    options = {"space": tmp, "objective": objective, "where": texts, "max_smem_bytes": memory}
+    if not front:
+        with pytest.raises(WsjaxError):
+            optimize(PROBLEM, MACHINE, **options)
+        return
+    answers = optimize(PROBLEM, MACHINE, **options)
+    assert all(answers["proved"])
+    first = {
+        score: min((rows[at][1]["smem_bytes"], at) for at in good if scores[at] == score)[1]
+        for score in front
+    }
+    expected = [kernel_of(rows[first[score]][0]) for score in sorted(front)]
+    assert [answered(row) for row in answers.to_dict("records")] == expected
+
+
+@settings(deadline=None, max_examples=15)
+@given(space_texts(), st.integers(51, 120), st.sampled_from(["time", "pareto:time,smem_bytes"]))
+def test_power_is_a_limit(tmp, text, watts, objective):
+    name = f"mean power of at most {watts} W"
+    rows = brute(text, tmp, limits=[(name, lambda _, figures: figures["power_w"] <= watts)])
+    order = in_order(rows, OBJECTIVES["time"])
+    options = {"space": tmp, "max_power_w": watts, "objective": objective}
+    if not order:
+        with pytest.raises(InfeasibleError) as error:
+            optimize(PROBLEM, MACHINE, **options)
+        check_conflict(error.value, rows)
+        return
+    answers = optimize(PROBLEM, MACHINE, **options).to_dict("records")
+    assert answered(answers[0]) == kernel_of(rows[order[0]][0])
+    assert all(rows[at][1]["power_w"] <= watts for at in order)
+
+
+def test_a_machine_keeps_its_energy(tmp_path):
+    assert parse_hardware(format_hardware(MACHINE), "toy") == MACHINE
+    (tmp_path / "base.toml").write_text(TOY)
+    text = 'base = "base.toml"\n[energy]\nidle_w = 70.0\n'
+    energy = parse_hardware(text, str(tmp_path / "own.toml")).energy
+    assert energy == {"idle_w": 70.0, "flop_pj": 0.01, "byte_pj": 0.02}
+    with pytest.raises(InputError, match="energy: idle_w: -1 must be finite and at least 0"):
+        parse_hardware(TOY.replace("50.0", "-1"), "toy")
+
+
+def test_a_real_machine(small):
+    """A machine with every term of the model: against all kernels."""
+    problem = {"m": 4096, "n": 1000, "k": 4096, "dtype_in": "fp8_e4m3"}
+    where = "schedule == 'pingpong' and block_k >= 64"
+    answers = optimize(problem | {"m": np.int64(4096)}, "h200", space=small, where=where)
+    space, machine = load_space(small), load_hardware("h200")
+    codes = problem | {"dtype_in": COLUMNS["dtype_in"].choices.index("fp8_e4m3")}
+    c = space.configurations(np.arange(len(space)), codes, machine.facts)
+    found = batch.evaluate(c, machine)
+    times = np.where((c.schedule == 2) & (c.block_k >= 64), found.time_us, np.nan)
+    assert answers["time_us"][0] == pytest.approx(np.nanmin(times), abs=1e-6)
+    for name, values in candidates.lower_bounds(c, machine).items():
+        legal = found.reason == 0
+        assert np.all(values[legal] <= getattr(found, name)[legal] * (1 + 1e-9))
+
+
+def test_frames_keep_their_columns_and_kinds(small):
+    frame = pd.DataFrame(
+        {"m": [64, 512], "n": 256, "k": [128, 100], "who": ["a", "b"]}, index=["x", "y"]
+    )
+    answers = optimize(frame, MACHINE, space=small)
+    assert list(answers.columns) == [*frame.columns, *ANSWER_COLUMNS]
+    assert list(answers.index) == ["x", "y"]
+    assert wsjax.optimize is optimize
+    table = optimize(pa.Table.from_pandas(frame, preserve_index=False), MACHINE, space=small)
+    assert isinstance(table, pa.Table)
+    assert table["time_us"].to_pylist() == answers["time_us"].tolist()
+    assert table["who"].to_pylist() == ["a", "b"]
+
+
+def test_a_frame_goes_on_where_a_problem_is_infeasible(small):
+    frame = pd.DataFrame({"m": [64, 512], "n": 256, "k": 128})
+    answers = optimize(frame, MACHINE, space=small, where="m < 100")
+    assert answers["conflict"].tolist() == ["", "m < 100"]
+    assert answers["block_m"].isna().tolist() == [False, True]
+    front = optimize(frame, MACHINE, space=small, objective="pareto:time,smem_bytes")
+    assert set(front["m"]) == {64, 512}
+    assert len(front) > 2
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "message"),
+    [
+        ({"m": 1, "n": 1}, {}, "k: missing"),
+        ({"m": 1, "n": 1, "k": 0}, {}, "k: 0 is out of range; nearest valid: 1"),
+        ({"m": 1, "n": 1, "k": 1, "btach": 1}, {}, "btach: .*did you mean 'batch'"),
+        (PROBLEM, {"objective": "speed"}, "'speed' can't be minimised"),
+        (PROBLEM, {"objective": "tim"}, "did you mean 'time'"),
+        (PROBLEM, {"objective": "-1*time"}, "'-1' is no weight"),
+        (PROBLEM, {"objective": "nan*time"}, "'nan' is no weight"),
+        (PROBLEM, {"objective": "0*time"}, "'0' is no weight"),
+        (PROBLEM, {"objective": "time,time"}, "twice"),
+        (PROBLEM, {"objective": "time+time"}, "twice"),
+        (PROBLEM, {"objective": "pareto:time"}, "two figures or more"),
+        (PROBLEM, {"objective": ""}, "can't be minimised"),
+        (PROBLEM, {"objective": None}, "expected text"),
+        (PROBLEM, {"where": "stage > 1"}, "did you mean 'stages'"),
+        (PROBLEM, {"where": [3]}, "expected a condition in quotes, not 3"),
+        (PROBLEM, {"max_smem_bytes": -1}, "whole number above 0, not -1"),
+        (PROBLEM, {"max_smem_bytes": 1.5}, "whole number above 0, not 1.5"),
+        (PROBLEM, {"timeout_s": 0}, "seconds above 0, not 0"),
+        (PROBLEM, {"timeout_s": math.nan}, "seconds above 0, not nan"),
+        (PROBLEM, {"max_power_w": math.nan}, "watts above 0, not nan"),
+        (PROBLEM, {"hardware": "toy", "max_power_w": 300}, "toy has no energy term"),
+        (PROBLEM, {"encoding": "event"}, "did you mean 'events'"),
+        (PROBLEM, {"encoding": "events", "max_power_w": 3}, "not with encoding events"),
+        (PROBLEM, {"encoding": "events", "objective": "pareto:time,dma_wait"}, "no front"),
+        (PROBLEM, {"where": ["stages < 3", "stages > 4"]}, "contradict each other"),
+        (PROBLEM, {"where": "stages < 1"}, "can be met by no kernel"),
+        (PROBLEM, {"where": "stages > 20 and dma_warps == 1 and stages < 3"}, "^stages > 20, st"),
+        (PROBLEM, {"where": "stages > 99", "max_smem_bytes": 1}, "^stages > 99: can be met by no"),
+        (PROBLEM, {"where": ["stages != 0"] * 49}, "49 conditions"),
+        (pd.DataFrame({"m": [], "n": [], "k": []}, dtype=int), {}, "no rows"),
+        (pd.DataFrame({"m": [1], "n": [1]}), {}, "'k' is missing"),
+        (pd.DataFrame([PROBLEM | {"stages": 3}]), {}, "'stages' is the name of an answer"),
+        ([PROBLEM], {}, "not list"),
+    ],
+)
+def test_mistakes_are_named(problem, options, message):
+    with pytest.raises(InputError, match=message):
+        optimize(problem, **({"hardware": MACHINE} | options))
+
+
+def test_empty_and_endless_spaces(tmp, small):
+    text = "[columns]\nblock_m = 64\nblock_n = 64\nblock_k = 64\n"
+    tmp.write_text(f"{text}[filter]\nwhere = 'block_m > 64'\n")
+    with pytest.raises(InputError, match="no kernel passes its filter on toy"):
+        optimize(PROBLEM, MACHINE, space=tmp)
+    wide = "{ from = 1, to = 60000, step = 1 }"
+    tmp.write_text(f"[columns]\nblock_m = {wide}\nblock_n = {wide}\nblock_k = 64\n")
+    with pytest.raises(InputError, match="3,600,000,000 kernels; give fewer values, or a timeout"):
+        optimize(PROBLEM, MACHINE, space=tmp)
+    with pytest.raises(InfeasibleError, match="what is modelled of toy"):
+        optimize(PROBLEM | {"dtype_in": "fp8_e4m3"}, MACHINE, space=small)
+
+
+def interrupted(monkeypatch, name):
+    """Let Ctrl-C fall into the first call of a function of `candidates`, with small blocks."""
+    whole = getattr(candidates, name)
+
+    def call(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        monkeypatch.setattr(candidates, name, whole)
+        return whole(*arguments)
+
+    monkeypatch.setattr(candidates, name, call)
+    monkeypatch.setattr(candidates, "FIRST_ROWS", 16)
+    monkeypatch.setattr(spaces, "BLOCK_ROWS", 100)
+
+
+@pytest.mark.parametrize("name", ["lower_bounds", "evaluate"])
+def test_ctrl_c_gives_the_best_found(monkeypatch, small, name):
+    options = {"space": small, "objective": "dma_wait"}
+    whole = optimize(PROBLEM, MACHINE, **options).iloc[0]
+    before = signal.getsignal(signal.SIGINT)
+    interrupted(monkeypatch, name)
+    part = optimize(pd.DataFrame([PROBLEM] * 2), MACHINE, **options)
+    assert signal.getsignal(signal.SIGINT) is before
+    first, second = part.to_dict("records")
+    assert not first["proved"]
+    assert first["bound"] <= whole["bound"] <= first["bound"] + first["time_us"]
+    assert pd.isna(second["time_us"])
+
+
+def test_a_timeout_gives_the_best_found(monkeypatch, small):
+    monkeypatch.setattr(spaces, "BLOCK_ROWS", 50)
+    whole = optimize(PROBLEM, MACHINE, space=small)
+    part = optimize(PROBLEM, MACHINE, space=small, timeout_s=1e-9)
+    assert not part["proved"][0]
+    assert part["bound"][0] <= whole["time_us"][0] <= part["time_us"][0]
+    options = {"space": small, "objective": "pareto:dma_wait,math_wait", "timeout_s": 1e-9}
+    front = optimize(PROBLEM, MACHINE, **options)
+    assert not front["proved"].any()
+
+
+def test_too_little_time_to_find_anything(monkeypatch, small):
+    monkeypatch.setattr(spaces, "BLOCK_ROWS", 50)
+    options = {"space": small, "where": "block_m == 128", "timeout_s": 1e-9}
+    with pytest.raises(UnfinishedError, match="too short to find") as error:
+        optimize(PROBLEM, MACHINE, **options)
+    assert error.value.exit_code == 1
+    assert optimize(pd.DataFrame([PROBLEM]), MACHINE, **options)["time_us"].isna().all()

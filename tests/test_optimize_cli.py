@@ -1,0 +1,154 @@
+"""`wsjax optimize`: what it prints, and its exit codes."""
+
+import json
+import signal
+
+import pytest
+
+from wsjax import candidates
+from wsjax.cli import main
+from wsjax.hardware import load_hardware
+
+SPACE = """[columns]
+block_m = [64, 128]
+block_n = [64, 128]
+block_k = [32, 64]
+stages = [1, 2, 3]
+dma_warps = [1, 2]
+schedule = ["persistent", "pingpong"]
+"""
+KEYS = ["configuration", "time_us", "math_wait_us", "proved", "runner_up", "solver_s"]
+
+
+@pytest.fixture
+def run(capsys, tmp_path):
+    """Run `wsjax optimize` on a problem, a small space and the toy machine -> stdout, stderr."""
+    (tmp_path / "space.toml").write_text(SPACE)
+    toy = load_hardware("toy").text
+    energy = "[energy]\nidle_w = 50\nflop_pj = 0.01\n"
+    (tmp_path / "hot.toml").write_text(toy.replace('"toy"', '"hot"') + energy)
+    problem = ["optimize", "-m", "512", "-n", "512", "-k", "256"]
+    known = {"SPACE": str(tmp_path / "space.toml"), "HOT": str(tmp_path / "hot.toml")}
+
+    def call(*options, code=0, problem=problem):
+        given = {"--space": "SPACE", "--hardware": "toy"}
+        given |= dict(zip(options[::2], options[1::2], strict=True)) if len(options) > 1 else {}
+        flags = list(options) if len(options) == 1 else []
+        words = [known.get(word, word) for pair in given.items() for word in pair]
+        assert main([*problem, *words, *flags]) == code
+        return capsys.readouterr()
+
+    return call
+
+
+def test_the_answer(run):
+    shown = run("--where", "block_m == 64").out
+    assert "512x512x256 bf16 nt on toy (not calibrated)" in shown
+    for label in ("kernel", "time", "proved", "binds", "runner-up", "took"):
+        assert label in shown
+    assert "block_m == 64; without it" in shown
+    assert "yes: the best of its space" in shown
+
+
+def test_json_has_its_keys_and_no_others(run):
+    shown = json.loads(run("--json").out)
+    assert list(shown) == KEYS
+    assert shown["proved"] is True
+    configuration = shown["configuration"]
+    assert configuration["schedule"] in ("persistent", "pingpong")
+    assert (configuration["m"], configuration["dtype_in"]) == (512, "bf16")
+    assert shown["runner_up"]["time_us"] >= shown["time_us"]
+    predict = ["predict", "--hardware", "toy", "--json"]
+    for option in ("m", "n", "k"):
+        predict += [f"-{option}", str(configuration[option])]
+    blocks = "x".join(str(configuration[f"block_{x}"]) for x in "mnk")
+    predict += ["--tile", blocks, "--schedule", configuration["schedule"]]
+    for option in ("stages", "dma_warps"):
+        predict += [f"--{option.replace('_', '-')}", str(configuration[option])]
+    assert main(predict) == 0
+
+
+def test_options_reach_the_search(run):
+    assert "of at most 30,000 bytes a CTA" in run("--max-smem-bytes", "30000").out
+    assert "mean power" in run("--hardware", "HOT", "--max-power-w", "60").out
+    front = run("--objective", "pareto:time,smem_bytes").out
+    assert "proved: the whole front" in front
+    assert front.count("stage") > 1
+    assert (
+        "proved"
+        in run("--encoding", "events", "--where", "block_m * block_n * block_k == 2**20").out
+    )
+
+
+def test_the_front_as_json(capsys, run, tmp_path):
+    words = ["optimize", "-m", "512", "-n", "512", "-k", "256", "--hardware", "toy"]
+    words += ["--space", str(tmp_path / "space.toml"), "--json"]
+    assert main([*words, "--objective", "pareto:time,smem_bytes"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert len(shown) > 1
+    assert all(list(one) == [*KEYS, "smem_bytes"] for one in shown)
+    times = [one["time_us"] for one in shown]
+    assert times == sorted(times)
+
+
+def test_infeasible(run):
+    shown = run("--where", "block_m * block_n * block_k >= 2**20 and stages >= 3", code=3)
+    assert shown.out == ""
+    lines = [line.removeprefix("wsjax:").strip() for line in shown.err.splitlines()]
+    assert lines == [
+        "infeasible: no kernel of the space 'space' meets all of",
+        "block_m * block_n * block_k >= 2**20",
+        "stages >= 3",
+        "shared memory of toy",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--where", "stages < 1"), "stages < 1: can be met by no kernel"),
+        (("--where", "stages < 2 and stages > 2"), "stages < 2, stages > 2: contradict each other"),
+        (("--objective", "nan*time"), "'nan' is no weight"),
+        (("--objective", "-2*time"), "'-2' is no weight"),
+        (("--max-power-w", "300"), "toy has no energy term"),
+        (("--max-smem-bytes", "0"), "whole number above 0, not 0"),
+        (("--timeout", "-1"), "seconds above 0"),
+        (("--space", "nowhere.toml"), "can't read this space file"),
+        (("--hardware", "h201"), "did you mean 'h200'"),
+        (("--encoding", "table"), "valid: sweep, events"),
+        (("--wher", "stages < 1"), "--wher"),
+    ],
+)
+def test_mistakes_have_exit_code_2(run, options, message):
+    shown = run(*options, code=2)
+    assert shown.out == ""
+    assert message in shown.err
+
+
+def test_all_mistakes_at_once(run):
+    options = ("--where", "stage < 1", "--objective", "tim", "--timeout", "0")
+    shown = run(*options, code=2, problem=["optimize", "-m", "0"]).err
+    for mistake in ("m: 0", "n: missing", "k: missing", "stages", "'tim'", "timeout"):
+        assert mistake in shown
+
+
+@pytest.mark.parametrize("flag", ["", "--json"])
+def test_ctrl_c_prints_the_best_found(monkeypatch, capsys, tmp_path, run, flag):
+    whole = candidates.lower_bounds
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return whole(*arguments)
+
+    monkeypatch.setattr(candidates, "lower_bounds", interrupted)
+    monkeypatch.setattr(candidates, "FIRST_ROWS", 8)
+    words = ["optimize", "-m", "512", "-n", "512", "-k", "256", "--hardware", "toy"]
+    words += ["--space", str(tmp_path / "space.toml"), "--objective", "dma_wait"]
+    assert main([*words, *flag.split()]) == 130
+    shown = capsys.readouterr().out
+    if flag:
+        found = json.loads(shown)
+        assert list(found) == [*KEYS, "bound"]
+        assert not found["proved"]
+    else:
+        assert "nothing scores below 0.000" in shown

@@ -1,0 +1,496 @@
+"""Pages of reports: they stand alone, and their numbers are those of the tables.
+
+`tests/browser.py` opens them in a browser.
+"""
+
+import base64
+import json
+import math
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wsjax
+from wsjax import shards, tables, validation
+from wsjax.cli import main
+from wsjax.errors import InputError
+from wsjax.hardware.sections import LIMITERS
+from wsjax.pages import cube, html, measured, sweep
+from wsjax.parameters import PARAMETERS
+from wsjax.reports import write_validation
+from wsjax.spec import parse_spec
+from wsjax.validation import Validated, Validation
+
+DATA = Path(__file__).parent / "data"
+SPEC = """
+name = "small <sweep>"
+hardware = ["toy", "mine.toml"]
+[problems]
+file = "shapes.csv"
+[columns]
+dtype_in = ["bf16", "fp16"]
+block_m = [64, 128]
+block_n = [64, 128]
+block_k = 64
+stages = { from = 1, to = 3, step = 1 }
+schedule = ["serial", "persistent", "pingpong", "cooperative"]
+group_m = [1, 2]
+[hardware_parameters]
+load_latency_us = [0.0, 0.5]
+[filter]
+where = "block_m * block_n <= 8192 or problem == 'odd'"
+"""
+SHAPES = "name,m,n,k\n</script><b>wide,256,4096,512\ntall,4096,256,512\nodd,100,200,300\n"
+PROBLEM = ["problem", *cube.PROBLEM]
+MACHINE = ["hardware", "load_latency_us"]
+KINDS = {name: np.dtype(kind).newbyteorder("<") for name, kind in html.TYPES.items()}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory) -> Path:
+    """A sweep's directory: two machines with a swept parameter, odd names, 3 shards."""
+    folder = tmp_path_factory.mktemp("swept")
+    mine = wsjax.load_hardware("toy").text.replace('"toy"', '"mine"').replace("1.0", "1.5")
+    (folder / "mine.toml").write_text(mine)
+    (folder / "shapes.csv").write_text(SHAPES)
+    (folder / "small.toml").write_text(SPEC)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "SHARD_ROWS", 500)
+        patch.setattr(shards, "BLOCK_ROWS", 200)
+        wsjax.sweep(folder / "small.toml", folder / "out")
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def table(swept) -> pd.DataFrame:
+    return pd.read_parquet(swept)
+
+
+@pytest.fixture(scope="module")
+def validated() -> Validation:
+    """Measured rows, and predictions that are theirs with noise: no program is compiled."""
+
+    def evaluate(rows, machine):
+        chooser = np.random.default_rng(5)
+        predicted = rows.time_us * np.exp(chooser.normal(0, 0.1, len(rows)))
+        limiter = np.asarray(LIMITERS, object)[chooser.integers(0, 3, len(rows))]
+        outside = chooser.random(len(rows)) < 0.2
+        return Validated(rows, predicted, predicted * 0.9, predicted * 1.2, limiter, outside, 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validation, "evaluate", evaluate)
+        return validation.validate(DATA / "h200_gemm_ws_excerpt.csv.gz", "h200-gluon")
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and the text of its scripts."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._open = tag
+
+    def handle_endtag(self, tag):
+        self._open = ""
+
+    def handle_data(self, data):
+        self.texts.setdefault(self._open, []).append(data)
+
+
+def data_of(page: Path) -> SimpleNamespace:
+    """What a page's script reads, its arrays unpacked."""
+
+    def unpack(item):
+        if set(item) == {"type", "bytes"}:
+            return np.frombuffer(base64.b64decode(item["bytes"]), KINDS[item["type"]])
+        return item
+
+    text = page.read_text(encoding="utf-8")
+    start = text.index('id="data">') + len('id="data">')
+    found = json.loads(text[start : text.index("</script>", start)], object_hook=unpack)
+    return SimpleNamespace(**found)
+
+
+def page_of(source: Path, tmp_path: Path) -> Path:
+    return wsjax.report(source, tmp_path / "page.html").path
+
+
+def calibration_report(directory: Path, rows: int = 4_000) -> None:
+    """A report directory as `calibrate` writes it, of invented numbers."""
+    directory.mkdir(exist_ok=True)
+    chooser = np.random.default_rng(3)
+    names = list(PARAMETERS)[:20]
+    fitted = chooser.random(len(names)) < 0.8
+    values = [PARAMETERS[n].typical * np.exp(chooser.normal(0, 0.3)) for n in names]
+    pd.DataFrame(
+        {
+            "name": names,
+            "unit": [PARAMETERS[n].unit for n in names],
+            "start": [PARAMETERS[n].neutral for n in names],
+            "value": values,
+            "standard_error": np.where(fitted, chooser.uniform(0.01, 0.3, len(names)), math.nan),
+            "status": np.where(fitted, "fitted", "undetermined"),
+        }
+    ).to_csv(directory / "parameters.csv", index=False)
+    root = chooser.normal(size=(len(names), 8))
+    covariance = root @ root.T + np.eye(len(names))
+    scale = np.sqrt(np.diag(covariance))
+    correlation = pd.DataFrame(covariance / np.outer(scale, scale), columns=names)
+    correlation.insert(0, "parameter", names)
+    correlation.to_csv(directory / "correlation.csv", index=False)
+    pd.DataFrame(
+        {
+            "term": ["", "sharing", "row pitch"],
+            "parameters": ["", "sharing", "pitch_cost, pitch_across_cost"],
+            "mape_pct": [4.6, 5.1, 4.5],
+            "median_ape_pct": [3.6, 4.0, 3.6],
+            "p95_ape_pct": [12.4, 14.2, 12.5],
+            "earned_pct": [0.0, 0.5, -0.1],
+        }
+    ).to_csv(directory / "ablation.csv", index=False)
+    invented_rows(rows).to_parquet(directory / "rows.parquet", index=False)
+    (directory / "report.md").write_text("# invented\n")
+    (directory / "hardware.toml").write_text(wsjax.load_hardware("toy").text)
+
+
+def invented_rows(count: int) -> pd.DataFrame:
+    """Rows as `rows.parquet` holds them."""
+    chooser = np.random.default_rng(4)
+    measured_us = 10 ** chooser.uniform(0.7, 3.5, count)
+    predicted = measured_us * np.exp(chooser.normal(0, 0.08, count))
+    words = {
+        "split": ["training", "held out"],
+        "group": ["square", "skinny", "deep"],
+        "limiter": ["load", "compute", "latency"],
+        "schedule": ["serial", "pingpong"],
+        "layout": ["nt"],
+        "dtype_in": ["bf16"],
+        "dtype_out": ["bf16"],
+        "l2_state": ["cold"],
+    }
+    sizes = {"m": [16, 256, 4096], "n": [1024, 2048], "k": [512, 4096], "batch": [1]}
+    sizes |= {"block_m": [64, 128], "block_n": [64, 128], "block_k": [64], "stages": [2, 3, 4]}
+    columns = {name: chooser.choice(own, count) for name, own in {**words, **sizes}.items()}
+    return pd.DataFrame(columns).assign(
+        time_us_measured=measured_us,
+        time_us=predicted,
+        time_us_lo=predicted * 0.88,
+        time_us_hi=predicted * 1.14,
+        extrapolated=chooser.random(count) < 0.1,
+    )
+
+
+def test_page_stands_alone(swept, tmp_path):
+    page = page_of(swept, tmp_path)
+    text = page.read_text(encoding="utf-8")
+    found = Elements(text)
+    assert page.stat().st_size < 8e6
+    for tag, attributes in found.tags:
+        assert not attributes.keys() & {"src", "href", "srcset", "action"}
+        assert tag not in {"link", "iframe", "img", "object", "b"}
+    policy = [a["content"] for tag, a in found.tags if tag == "meta" and "http-equiv" in a]
+    assert policy == [
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+        "img-src data: blob:"
+    ]
+    assert [t for t, _ in found.tags].count("script") == 4
+    assert found.texts["title"] == ["small <sweep>"]
+    assert found.texts["h1"] == ["small <sweep>"]
+    assert "url(http" not in "".join(found.texts["style"])
+
+
+def test_same_sweep_makes_the_same_page(swept, tmp_path):
+    first = page_of(swept, tmp_path).read_bytes()
+    assert page_of(swept, tmp_path).read_bytes() == first
+
+
+def test_cells_are_the_fastest_rows(swept, table, tmp_path):
+    data = data_of(page_of(swept, tmp_path))
+    check_cells(data, table)
+    assert data.rows == len(table)
+    assert data.all_problems == len(data.problems["m"]) == 6
+    assert data.all_machines == len(data.machines) == 4
+    assert data.extrapolated == int(table["extrapolated"].sum())
+    assert data.candidates == 2 * 2 * 6 * 4 * 3 * 4 * 2
+    assert sum(data.left_out.values()) + data.rows == data.candidates
+    assert data.notes == []
+
+
+def check_cells(data: SimpleNamespace, table: pd.DataFrame) -> None:
+    """Each cell of a page against the table: the first of the fastest rows of its group."""
+    kernel = list(cube.KERNEL)
+    text = table.assign(
+        hardware=table["hardware"].astype(str)
+        + " load_latency_us="
+        + table["load_latency_us"].map(lambda x: f"{x:.4g}"),
+        problem=table["problem"].astype(str),
+        dtype_in=table["dtype_in"].astype(str),
+    )
+    order = text.sort_values("time_us", kind="stable")
+    groups = ["hardware", "problem", "dtype_in", *kernel]
+    fastest = order.groupby(groups, observed=True, sort=False).first()
+    shape = (len(data.machines), len(data.problems["m"]), len(data.kernels["stages"]))
+    slowdown = data.slowdown.reshape(shape)
+    mark = data.mark.reshape(shape)
+    best = data.best_us.reshape(shape[:2])
+    there = 0
+    for at, which, c in np.ndindex(shape):
+        key = (
+            data.machines[at]["label"],
+            data.problems["problem"][which],
+            data.problems["dtype_in"][which],
+            data.schedules[data.kernels["schedule"][c]],
+            *(data.kernels[name][c] for name in kernel[1:]),
+        )
+        if slowdown[at, which, c] == data.absent:
+            assert key not in fastest.index
+            continue
+        there += 1
+        row = fastest.loc[key]
+        time = best[at, which] * math.exp(slowdown[at, which, c] * data.step)
+        assert time == pytest.approx(row["time_us"], rel=data.step)
+        setting, limiter = divmod(int(mark[at, which, c]), len(data.limiters))
+        assert data.limiters[limiter] == row["limiter"]
+        assert data.settings[setting] == [row["group_m"]]
+    kept = fastest.reset_index()
+    kept = kept[kept["hardware"].isin([m["label"] for m in data.machines])]
+    labels = set(zip(data.problems["problem"], data.problems["dtype_in"], strict=True))
+    assert there == sum(
+        key in labels for key in zip(kept["problem"], kept["dtype_in"], strict=True)
+    )
+    exact = order.groupby(["hardware", "problem", "dtype_in"]).agg({"time_us": "min"})["time_us"]
+    for at, which in np.ndindex(shape[:2]):
+        key = (
+            data.machines[at]["label"],
+            *(data.problems[n][which] for n in ("problem", "dtype_in")),
+        )
+        assert best[at, which] == exact.loc[key]
+
+
+def test_what_there_is_no_room_for_is_drawn(swept, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(cube, "CELLS", 100)
+    monkeypatch.setattr(cube, "PILE", 2)
+    data = data_of(page_of(swept, tmp_path))
+    assert (data.all_problems, data.all_machines) == (6, 4)
+    assert 1 <= len(data.problems["m"]) < 6
+    assert 1 <= len(data.machines) < 4
+    assert len(data.slowdown) <= max(100, len(data.kernels["stages"]))
+    check_cells(data, table)
+
+
+def test_roofs_are_those_of_the_machine():
+    run = parse_spec(
+        'hardware = ["h200", "a6000-paper"]\n[columns]\nm = 128\nn = 128\nk = 128\n'
+        "block_m = 64\nblock_n = 64\nblock_k = 64\nstages = 2\n"
+        "[hardware_parameters]\nsms = [10, 20]\n",
+        "roofs.toml",
+    )
+    source = sweep.source_of(run, [])
+    machine = wsjax.load_hardware("h200")
+    for sms in (10, 20):
+        found = sweep.machine_data(run, source, (0, sms))
+        rate = machine.parameters.compute_throughput_flop_per_us * sms / 1e6
+        assert found["sms"] == sms
+        assert found["label"] == f"h200 sms={sms}"
+        assert found["peak"]["fp8_e4m3"] == 2 * rate
+        assert found["dram"] == machine.parameters.dram_throughput_bytes_per_us
+    assert sweep.machine_data(run, source, (1, 10))["peak"] == {}
+    assert math.isinf(sweep.machine_data(run, source, (1, 10))["dram"])
+
+
+def test_unfinished_sweep_says_so(swept, tmp_path):
+    (tmp_path / "part").mkdir()
+    for path in sorted(swept.iterdir())[:-1]:
+        (tmp_path / "part" / path.name).write_bytes(path.read_bytes())
+    data = data_of(page_of(tmp_path / "part", tmp_path))
+    assert data.rows == len(pd.read_parquet(tmp_path / "part"))
+    assert [note.split(":")[0] for note in data.notes] == ["The sweep is not finished"]
+
+
+def test_columns_of_a_table_are_read_piece_by_piece(swept):
+    path = next(iter(sorted(swept.iterdir())))
+    pieces = list(tables.read_batches(path, ["time_us", "extrapolated", "m"]))
+    assert all(set(piece) == {"time_us", "extrapolated", "m"} for piece in pieces)
+    found = np.concatenate([tables.numbers(piece["extrapolated"]) for piece in pieces])
+    assert found.tolist() == pq.read_table(path)["extrapolated"].to_pylist()
+
+
+@given(st.lists(st.integers(0, 2**16 - 1)), st.floats(), st.text())
+def test_data_survive_the_page(numbers, value, text):
+    array = np.asarray(numbers, np.int64)
+    item = html.packed(array, "u2")
+    assert np.frombuffer(base64.b64decode(item["bytes"]), "<u2").tolist() == numbers
+    written = html._json({"a": [value, np.float64(value)], "b": text})
+    assert "<" not in written
+    found = json.loads(written)
+    assert found["b"] == text
+    assert found["a"] == [value if math.isfinite(value) else None] * 2
+
+
+def test_validation_page_has_the_figures_of_the_table(validated, tmp_path):
+    (tmp_path / "report").mkdir()
+    write_validation(validated, tmp_path / "report")
+    found = wsjax.report(tmp_path / "report")
+    assert found.path == tmp_path / "report.html"
+    assert found.kind == "validation"
+    data = data_of(found.path)
+    figures = validated.metrics
+    frame = validated.frame()
+    assert data.count == len(frame) == figures.rows
+    assert data.figures[0]["mape_pct"] == pytest.approx(figures.mape_pct)
+    assert np.mean(np.abs(data.rows["ratio"] - 1)) * 100 == pytest.approx(figures.mape_pct)
+    assert np.mean(data.rows["inside"]) * 100 == pytest.approx(figures.coverage_90_pct)
+    assert data.regret["mean"][0] == pytest.approx(figures.regret_mean)
+    assert data.regret["p95"][0] == pytest.approx(figures.regret_p95)
+    assert data.regret["max"][0] == pytest.approx(figures.regret_max)
+    assert data.worst["time_us"][:20] == pytest.approx(validated.worst["time_us"].tolist())
+    assert "sms = 132" in found.path.read_text(encoding="utf-8")
+    by_name = {d["name"]: d for d in data.rows["dimensions"]}
+    for name in ("group", "schedule", "limiter", "stages"):
+        counts = frame[name].astype(str).value_counts()
+        codes = np.bincount(by_name[name]["codes"])
+        assert dict(zip(by_name[name]["words"], codes, strict=True)) == counts.to_dict()
+
+
+def test_regret_of_several_tries_is_that_of_a_slow_count(validated):
+    frame = validated.frame()
+    found = measured.regret_data(frame)
+    names = [*measured.PROBLEM, "l2_state"]
+    for position, k in enumerate(measured.TRIES):
+        regrets = [
+            own.sort_values("time_us", kind="stable")["time_us_measured"].head(k).min()
+            / own["time_us_measured"].min()
+            for _, own in frame.groupby(names, observed=True)
+        ]
+        assert found["mean"][position] == pytest.approx(np.mean(regrets))
+        assert found["p95"][position] == pytest.approx(np.quantile(regrets, 0.95))
+        assert found["max"][position] == pytest.approx(np.max(regrets))
+    chance = [
+        (own["time_us_measured"] / own["time_us_measured"].min()).mean()
+        for _, own in frame.groupby(names, observed=True)
+    ]
+    assert found["chance"] == pytest.approx(np.mean(chance))
+    assert found["problems"] == len(chance)
+
+
+def test_many_rows_become_bins_with_the_same_counts(monkeypatch):
+    frame = invented_rows(20_000)
+    exact = measured.rows_data(frame)
+    monkeypatch.setattr(measured, "EXACT", 5_000)
+    binned = measured.rows_data(frame)
+    assert not exact["binned"]
+    assert binned["binned"]
+
+    def values(data, name):
+        return np.frombuffer(base64.b64decode(data[name]["bytes"]), KINDS[data[name]["type"]])
+
+    weight = values(binned, "weight")
+    assert len(weight) <= 5_000
+    assert weight.sum() == len(frame)
+    order = np.argsort(values(binned, "ratio"))
+    total = np.cumsum(weight[order])
+    for share in (0.05, 0.5, 0.95):
+        ours = values(binned, "ratio")[order][np.searchsorted(total, share * len(frame))]
+        theirs = np.quantile(values(exact, "ratio"), share)
+        assert math.log(ours) == pytest.approx(math.log(theirs), abs=binned["error_bin"])
+    inside = values(binned, "inside")
+    assert weight[inside == 1].sum() == (values(exact, "inside") == 1).sum()
+    for dimension in binned["dimensions"]:
+        codes = np.frombuffer(base64.b64decode(dimension["codes"]["bytes"]), np.uint8)
+        counts = np.bincount(codes, weight).astype(int)
+        if dimension["name"] in ("split", "group", "schedule", "limiter"):
+            own = frame[dimension["name"]].astype(str).value_counts()
+            assert own[dimension["words"]].tolist() == counts.tolist()
+
+
+def test_calibration_page_shows_what_the_report_has(tmp_path):
+    report = tmp_path / "report"
+    calibration_report(report, 300)
+    found = wsjax.report(report)
+    assert (found.kind, found.content) == ("calibration", "20 parameters")
+    sections = sections_of(found.path)
+    assert sections == [
+        *("parity", "residuals", "parameters", "values", "correlations", "ablations"),
+        *("regret", "coverage", "worst"),
+    ]
+    data = data_of(found.path)
+    first = data.parameters[0]
+    assert first["typical"] == PARAMETERS["launch_us"].typical
+    assert first["meaning"] == PARAMETERS["launch_us"].meaning
+    assert np.diag(data.correlations["values"]) == pytest.approx(1)
+    assert [row["term"] for row in data.ablations] == ["", "sharing", "row pitch"]
+    for name in ("correlation.csv", "ablation.csv", "rows.parquet", "report.md", "hardware.toml"):
+        (report / name).unlink()
+    found = wsjax.report(report)
+    assert sections_of(found.path) == ["parameters", "values"]
+    assert Elements(found.path.read_text(encoding="utf-8")).texts["h1"] == ["report"]
+
+
+def sections_of(page: Path) -> list[str | None]:
+    found = Elements(page.read_text(encoding="utf-8"))
+    return [attributes["id"] for tag, attributes in found.tags if tag == "section"]
+
+
+def test_command_line_says_where_the_page_is(swept, tmp_path, capsys):
+    assert main(["report", str(swept), "--out", str(tmp_path / "a.html")]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("sweep, 1,")
+    assert f"{tmp_path / 'a.html'} (4." in out or "(5." in out
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "said"),
+    [
+        ("outt", None, "outt: no such file; did you mean"),
+        ("small.toml", None, "small.toml: is no directory; give the directory of a sweep"),
+        ("empty", None, "empty: holds neither a sweep nor a report; give the directory"),
+        ("out", "out/page.html", "page.html: the directory of a sweep holds nothing but"),
+        ("out", "page.htm", "page.htm: a page's name ends in .html"),
+        ("out", "nowhere/page.html", "there is no directory"),
+        ("none", None, "the sweep has no rows to show"),
+    ],
+)
+def test_wrong_input_is_named(swept, capsys, source, out, said):
+    folder = swept.parent
+    (folder / "empty").mkdir(exist_ok=True)
+    if source == "none":
+        spec = (folder / "small.toml").read_text().replace("or problem", "and problem")
+        (folder / "none.toml").write_text(spec.replace("8192", "1"))
+        wsjax.sweep(folder / "none.toml", folder / "none")
+    arguments = ["report", str(folder / source)]
+    arguments += ["--out", str(folder / out)] if out else []
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_all_mistakes_are_named_at_once_and_so_is_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError) as error:
+        wsjax.report(tmp_path / "absent", tmp_path / "page.txt")
+    assert [problem.split(": ")[-1] for problem in error.value.problems] == [
+        "no such file",
+        "a page's name ends in .html; choose such a name",
+        "pip install 'wsjax[report]'",
+    ]
+
+
+def test_reports_of_other_versions_are_named(tmp_path):
+    invented_rows(10).drop(columns="time_us_lo").to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"rows\.parquet: has no column time_us_lo"):
+        wsjax.report(tmp_path, tmp_path / "page.html")
+    invented_rows(0).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="holds no rows"):
+        wsjax.report(tmp_path, tmp_path / "page.html")

@@ -1,0 +1,327 @@
+"""The k best rows of each problem, without a close look at the others.
+
+Rows of a product come problem by problem (and machine by machine), the same inner rows for each.
+For some problems at a time:
+
+1. every family of inner rows gets its bound on each problem (`bounds`);
+2. the rows of each problem's most promising families are bracketed one by one (`programs.bracket`):
+   the k-th least upper end is a time that k rows reach;
+3. families whose bound lies above it have lost; the others' rows are bracketed in rounds, the best
+   families first, while that time falls;
+4. rows whose lower end does not lie above it are left. Where they are more than k, the exact model
+   ranks them: by time, then by number.
+
+So the answer is that of evaluating every row.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from wsjax.board import Board, below, rank_within
+from wsjax.bounds import family_bound_us
+from wsjax.events import SERIAL
+from wsjax.families import Inner, lay_out
+from wsjax.limits import REASONS, Facts
+from wsjax.programs import bracket, floats, without
+from wsjax.rows import Base, Columns, Shape, assemble, columns_at, shape_of, values_of
+from wsjax.sieves import Sieve, sieve_of
+from wsjax.sources import Source
+from wsjax.space import COLUMNS, Product
+from wsjax.spec import split
+from wsjax.where import Predicate
+
+INNER_ROWS = 2**20
+"""Inner rows that are laid out at once."""
+PENDING_ROWS = 2**22
+"""Rows that are bracketed at once, or wait to be ranked."""
+FIRST, WIDER = 4, 4
+"""Families of each problem in the first round, and how many times more in each further one."""
+UNSHAPING = ("sms", "cutlass_raster")
+SHAPING = ("dtype_in", "dtype_out", *(fact for fact in Facts._fields if fact not in UNSHAPING))
+"""What of a problem and its machine decides about legality."""
+ANY_SIZE = {"m": 1, "n": 1, "k": 1}
+
+
+class Sizes(NamedTuple):
+    """Problems at a time: one of `problems`, so that few programs are compiled, with at most
+    `bounds` bounds if not the fewest; bounds of a call of a program, and brackets."""
+
+    problems: tuple[int, ...]
+    bounds: int
+    lanes: int
+    brackets: int
+
+
+ON_CPU = Sizes((16, 64, 256, 1024), 2**19, 2**16, 2**13)
+ON_ACCELERATOR = Sizes((16, 256, 4096, 16384), 2**24, 2**22, 2**18)
+
+
+class Found(NamedTuple):
+    """The winners' row numbers; how many rows were filtered away, and how many were illegal, by
+    code of their reason; and how many no bound of a family settled."""
+
+    rows: np.ndarray
+    filtered: int
+    illegal: np.ndarray
+    close: int
+
+
+@partial(jax.jit, static_argnames=("shape", "neutral"))
+def _bounds(base: Base, shape: Shape, values, problems, families, neutral):
+    """The bounds of families on problems (by their numbers), in µs."""
+
+    def one(problem: Columns, family: Columns):
+        row = {name: value for name, value in family.items() if name in COLUMNS}
+        c, machine = assemble(base, {**problem, **row})
+        machine = without(machine, neutral)
+        return family_bound_us(floats(c), machine, family["deepest"] * 1.0, family["ctas"])
+
+    each = jax.vmap(one, in_axes=(None, 0))
+    given = columns_at(shape, values, problems)
+    return jax.vmap(each, in_axes=(0, None), axis_size=len(problems))(given, families)
+
+
+@partial(jax.jit, static_argnames=("shape", "neutral", "alone"))
+def _brackets(base: Base, shape: Shape, values, problems, table, problem, row, neutral, alone):
+    """The brackets of rows: `problem` is a position in `problems`, `row` one in the table of inner
+    rows. `alone`: all are `serial`."""
+    given = columns_at(shape, values, problems)
+    rows = {name: column[problem] for name, column in given.items()}
+    rows |= {name: column[row] for name, column in table.items()}
+
+    def one(columns: Columns):
+        c, machine = assemble(base, columns)
+        return bracket(c._replace(schedule=SERIAL) if alone else c, without(machine, neutral))
+
+    return jax.vmap(one)(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """A sweep on one machine of which the `best` rows of each problem are wanted.
+
+    times_us(rows): the exact model of rows by their numbers in the product.
+    """
+
+    source: Source
+    best: int
+    predicate: Predicate | None
+    times_us: Callable[[np.ndarray], np.ndarray]
+    _laid: dict[Any, Inner] = field(default_factory=dict)
+
+    @cached_property
+    def _parts(self) -> tuple[Product, Product]:
+        return split(self.source.product)
+
+    @property
+    def outer(self) -> Product:
+        """The problems, and what is swept of the machine."""
+        return self._parts[0]
+
+    @property
+    def inner(self) -> Product:
+        """What is tried on each of them."""
+        return self._parts[1]
+
+    def chunks(self, start: int, stop: int) -> Iterator[np.ndarray]:
+        """The numbers of problems `start` to `stop`, as `winners` takes them."""
+        for first in range(start, stop, self._chunk):
+            yield np.arange(first, min(first + self._chunk, stop))
+
+    def winners(self, problems: np.ndarray) -> Found:
+        """The best rows of some problems."""
+        given = self.outer.take(problems)
+        keys = [name for name in SHAPING if name in given]
+        codes = np.zeros(len(problems), np.int64)
+        if keys:
+            table = np.stack([given[name] for name in keys])
+            codes = np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)
+        parts = []
+        for code in np.unique(codes):
+            mine = np.flatnonzero(codes == code)
+            key = {name: given[name][mine[0]].item() for name in keys}
+            parts.append(self._contend(problems[mine], key))
+        return Found(
+            np.sort(np.concatenate([part.rows for part in parts])),
+            sum(part.filtered for part in parts),
+            np.sum([part.illegal for part in parts], axis=0),
+            sum(part.close for part in parts),
+        )
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        return ON_CPU if jax.default_backend() == "cpu" else ON_ACCELERATOR
+
+    @cached_property
+    def _chunk(self) -> int:
+        key = {name: column[0].item() for name, column in self.outer.take(np.zeros(1, int)).items()}
+        laid = self._lay({name: key[name] for name in SHAPING if name in key}, 0)
+        each = max(len(laid.families["ctas"]), self.best, 1)
+        fits = [size for size in self._sizes.problems if size * each <= self._sizes.bounds]
+        return max(fits, default=self._sizes.problems[0])
+
+    @cached_property
+    def _outer_values(self):
+        with jax.enable_x64(True):
+            return jax.device_put(values_of(self.outer))
+
+    @cached_property
+    def _sieve(self) -> Sieve:
+        return sieve_of(self.predicate, self.outer, self.inner)
+
+    def _lay(self, key: Mapping[str, Any], start: int) -> Inner:
+        """The inner rows from `start` on, for problems of a key; kept if they are all."""
+        at = (*key.values(), start)
+        if at in self._laid:
+            return self._laid[at]
+        base = self.source.base._replace(columns={**ANY_SIZE, **self.source.base.columns, **key})
+        rows = min(INNER_ROWS, len(self.inner))
+        silent = frozenset(["dma_warps"] if "load_startup_us" in self.source.neutral else [])
+        laid = lay_out(base, self.inner, start, rows, silent, self._sieve.rows)
+        if rows == len(self.inner):
+            self._laid[at] = laid
+        return laid
+
+    def _contend(self, problems: np.ndarray, key: Mapping[str, Any]) -> Found:
+        """The best rows of some problems for which the same is legal."""
+        count, inner = len(problems), len(self.inner)
+        given = self.outer.take(problems)
+        enter = self._sieve.problems(given, count)
+        filtered = int(count - enter.sum()) * inner
+        problems, given = problems[enter], {name: x[enter] for name, x in given.items()}
+        board = Board(np.full((len(problems), self.best), np.inf))
+        illegal, close = np.zeros(len(REASONS), np.int64), 0
+        for start in range(0, inner if len(problems) else 0, INNER_ROWS):
+            laid = self._lay(key, start)
+            passes = self._sieve.both(given, laid.table, len(laid.reason))
+            if passes is None:
+                filtered += len(problems) * int(np.sum(~laid.passes))
+                illegal += len(problems) * _count(laid.reason[laid.passes])
+            else:
+                filtered += int(np.sum(~passes))
+                illegal += np.sum([_count(laid.reason[mask]) for mask in passes], axis=0)
+            close += self._rounds(problems, laid, passes, board)
+        board.settle(partial(self._times, problems))
+        return Found(problems[board.problem] * inner + board.row, filtered, illegal, close)
+
+    def _times(self, problems: np.ndarray, problem: np.ndarray, row: np.ndarray) -> np.ndarray:
+        return self.times_us(problems[problem] * len(self.inner) + row)
+
+    def _rounds(
+        self, problems: np.ndarray, laid: Inner, passes: np.ndarray | None, board: Board
+    ) -> int:
+        """Let the rows of a layout compete -> how many were bracketed."""
+        families = len(laid.families["ctas"])
+        if not families:
+            return 0
+        bounds = below(self._bound(problems, laid))
+        looked = 0
+
+        def look(problem: np.ndarray, family: np.ndarray) -> None:
+            nonlocal looked
+            problem, row, least_us, most_us = self._bracket(problems, laid, problem, family)
+            if passes is not None:
+                let = passes[problem, row]
+                problem, row, least_us, most_us = (
+                    x[let] for x in (problem, row, least_us, most_us)
+                )
+            looked += len(row)
+            board.admit(problem, laid.start + row, least_us, most_us)
+            if len(board.row) > PENDING_ROWS:
+                board.settle(partial(self._times, problems))
+
+        first = min(FIRST, families)
+        best = np.argpartition(bounds, first - 1, axis=1)[:, :first]
+        every = np.repeat(np.arange(len(problems)), first)
+        look(every, best.reshape(-1))
+        bounds[every, best.reshape(-1)] = np.nan
+        problem, family = np.nonzero(bounds <= board.reach_us[:, None])
+        order = np.lexsort((bounds[problem, family], problem))
+        problem, family = problem[order], family[order]
+        width = first
+        while len(problem):
+            width *= WIDER
+            size = np.diff(laid.rep_at[laid.family_at])[family]
+            rank = rank_within(problem)
+            turn = (rank < width) & (np.cumsum(size * (rank < width)) <= PENDING_ROWS)
+            turn[np.argmax(rank < width)] = True
+            look(problem[turn], family[turn])
+            rest = ~turn & (bounds[problem, family] <= board.reach_us[problem])
+            problem, family = problem[rest], family[rest]
+        return looked
+
+    def _bound(self, problems: np.ndarray, laid: Inner) -> np.ndarray:
+        """(problems, families): the bounds, in µs."""
+        families = len(laid.families["ctas"])
+        size = max(self._chunk, 1)
+        wide = max(self._sizes.lanes // size, 1)
+        padded = _lengthened(problems, size)
+        found = np.empty((len(problems), families))
+        for start in range(0, families, wide):
+            at = np.minimum(np.arange(start, start + wide), families - 1)
+            part = {name: column[at] for name, column in laid.families.items()}
+            with jax.enable_x64(True):
+                bounds = _bounds(
+                    self.source.base,
+                    shape_of(self.outer),
+                    self._outer_values,
+                    padded,
+                    part,
+                    self.source.neutral,
+                )
+            found[:, start : start + wide] = np.asarray(bounds)[: len(problems), : families - start]
+        return found
+
+    def _bracket(
+        self, problems: np.ndarray, laid: Inner, problem: np.ndarray, family: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All rows of some families of some problems: (problem, row, least and most µs)."""
+        problem, rep = _spread(problem, family, laid.family_at)
+        size = self._sizes.brackets
+        least_us, most_us = np.empty((2, len(rep)))
+        padded = _lengthened(problems, self._chunk)
+        alone = self.source.schedule == SERIAL
+        for start in range(0, len(rep), size):
+            part = np.s_[start : start + size]
+            with jax.enable_x64(True):
+                found = _brackets(
+                    self.source.base,
+                    shape_of(self.outer),
+                    self._outer_values,
+                    padded,
+                    laid.table,
+                    _lengthened(problem[part], size),
+                    _lengthened(laid.reps[rep[part]], size),
+                    self.source.neutral,
+                    alone,
+                )
+            count = len(rep[part])
+            least_us[part] = np.asarray(found.least_us)[:count]
+            most_us[part] = np.asarray(found.most_us)[:count]
+        which, twin = _spread(np.arange(len(rep)), rep, laid.rep_at)
+        return problem[which], laid.twins[twin], least_us[which], most_us[which]
+
+
+def _count(reason: np.ndarray) -> np.ndarray:
+    """How many rows have each reason."""
+    return np.bincount(reason, minlength=len(REASONS))
+
+
+def _lengthened(numbers: np.ndarray, length: int) -> np.ndarray:
+    """`length` numbers, the last one repeated."""
+    return numbers[np.minimum(np.arange(length), len(numbers) - 1)]
+
+
+def _spread(
+    which: np.ndarray, group: np.ndarray, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`which` once for each member of its group: (which, member); members stand from starts[g]."""
+    sizes = np.diff(starts)[group]
+    ends = np.cumsum(sizes)
+    member = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+    return np.repeat(which, sizes), np.repeat(starts[group], sizes) + member
