@@ -11,38 +11,43 @@ import numpy as np
 import pytest
 
 from wsjax import fit, identify, measured, priors, rounds
-from wsjax.hardware import load_hardware
+from wsjax.hardware import Hardware, load_hardware
 from wsjax.parameters import PARAMETERS
 
 DATA = Path(__file__).parent / "data"
-TABLES = {
-    "h200-cutlass": DATA / "h200_gemm_ws_excerpt.csv.gz",
-    "h200-gluon": DATA / "h200_cutlass_ws_excerpt.csv.gz",
+STARTS = {
+    "h200-cutlass": ("h200-gluon", DATA / "h200_gemm_ws_excerpt.csv.gz"),
+    "h200-gluon": ("h200-cutlass", DATA / "h200_cutlass_ws_excerpt.csv.gz"),
 }
-FACTS = load_hardware("h200-cutlass").facts
-"""What both files start with here: CUTLASS's order of tiles, and CTAs that share an SM."""
+"""The file whose values a fit starts from: that of the measured kernels, for their facts (which
+order of tiles, how many CTAs an SM), and their table."""
 
 
-def split(path: Path, seed: int) -> tuple[measured.Measured, measured.Measured]:
-    """(50 rows of as many problems as there are, the rows of other problems)."""
-    rows = measured.read(path, FACTS)
+def begin(start: str) -> Hardware:
+    facts = load_hardware(STARTS[start][0]).facts
+    return replace(load_hardware(start), facts=facts)
+
+
+def split(start: str, seed: int) -> tuple[measured.Measured, measured.Measured]:
+    """(50 rows, the rows of other problems)."""
+    rows = measured.read(STARTS[start][1], begin(start).facts)
     chosen = np.random.default_rng(seed).permutation(rows.problem.max() + 1)
     few = np.isin(rows.problem, chosen[: len(chosen) // 2])
     return measured.sample(rows.take(few), 50, seed), rows.take(~few)
 
 
-def error(rows: measured.Measured, machine) -> float:
+def error(rows: measured.Measured, machine: Hardware) -> float:
     return float(np.mean(np.abs(rounds.exact_times(rows, machine) / rows.time_us - 1))) * 100
 
 
 @pytest.mark.parametrize("family_only", [False, True])
-@pytest.mark.parametrize("start", TABLES)
+@pytest.mark.parametrize("start", STARTS)
 def test_fifty_rows_adapt_another_familys_file(start, family_only):
-    machine = replace(load_hardware(start), facts=FACTS)
+    machine = begin(start)
     free = priors.choose(machine, (), (), family_only=family_only)
     changes = []
     for seed in range(2):
-        few, rest = split(TABLES[start], seed)
+        few, rest = split(start, seed)
         found = rounds.fit_parameters(few, machine, free, seed)
         adapted = replace(machine, parameters=found.values)
         changes.append(error(rest, adapted) / error(rest, machine))
@@ -56,8 +61,8 @@ def test_fifty_rows_adapt_another_familys_file(start, family_only):
 
 def test_what_is_held_costs_little_all_together():
     """Each of many parameters held at its prior costs little, and all of them much."""
-    machine = load_hardware("h200-cutlass")
-    few, _ = split(TABLES["h200-cutlass"], 0)
+    machine = begin("h200-cutlass")
+    few, _ = split("h200-cutlass", 0)
     prior = priors.prior_of(machine, priors.candidates(machine))
     with jax.enable_x64(True):
         sample = rounds.sample_of(few, machine, 0.05, np.zeros(len(few)))

@@ -9,7 +9,7 @@ import datetime
 import math
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,7 +53,9 @@ class Calibration:
     correlated: pairs of parameters whose errors have a correlation beyond `CORRELATED`: the rows
     know them only together.
     singular_values: of the Jacobian in units of the priors: what is below 1 the rows do not tell.
-    fitted_rows: those of the sample. excluded: rows that were left out, by reason.
+    fitted_rows: those of the sample. excluded: rows that were left out, by reason. rows: all that
+    count, and what the fitted machine says of them; is_training: which of them are of problems that
+    were fitted. correlation: of the errors of all parameters, in the order of `parameters`.
     """
 
     hardware: Hardware
@@ -65,6 +67,9 @@ class Calibration:
     fitted_rows: int
     excluded: dict[str, int]
     seconds: float
+    rows: validation.Validated = field(repr=False, compare=False)
+    is_training: np.ndarray = field(repr=False, compare=False)
+    correlation: np.ndarray = field(repr=False, compare=False)
 
     @property
     def undetermined(self) -> list[str]:
@@ -151,6 +156,9 @@ def calibrate(
         fitted_rows=len(sample),
         excluded=excluded,
         seconds=0.0,
+        rows=validated,
+        is_training=training,
+        correlation=found.correlation,
     )
     record = _record(result, rows, machine)
     hardware = replace(fitted, calibration=record)

@@ -11,7 +11,7 @@ from wsjax.errors import InputError
 from wsjax.files import make_directory, replacing
 from wsjax.hardware import format_hardware
 from wsjax.metrics import Metrics
-from wsjax.validation import Validation
+from wsjax.validation import Validation, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,8 +182,9 @@ def write_validation(found: Validation, directory: Path) -> None:
 def write_calibration(
     found: Calibration, directory: Path, left_out: Sequence[Ablated] = ()
 ) -> None:
-    """`parameters.csv`, `correlated.csv`, `metrics.csv`, `hardware.toml`, and `report.md`; and
-    `ablation.csv` if terms were left out."""
+    """`parameters.csv`, `correlated.csv`, `correlation.csv` (of the fitted ones), `metrics.csv`,
+    `rows.parquet`, `hardware.toml`, and `report.md`; and `ablation.csv` if terms were left out."""
+    import numpy as np
     import pandas as pd
 
     sets = {"training": found.training, "held out": found.held_out}
@@ -191,7 +192,13 @@ def write_calibration(
     table = [{"column": "split", "word": w, **values.record()} for w, values in figures.items()]
     _write(directory / "metrics.csv", pd.DataFrame(table))
     _write_text(directory / "hardware.toml", found.hardware.text)
-
+    split = np.where(found.is_training, "training", "held out")
+    _write(directory / "rows.parquet", frame_of(found.rows).assign(split=split))
+    at = [i for i, p in enumerate(found.parameters) if p.status == "fitted"]
+    names = [found.parameters[i].name for i in at]
+    matrix = pd.DataFrame(found.correlation[np.ix_(at, at)], columns=pd.Index(names))
+    matrix.insert(0, "parameter", names)
+    _write(directory / "correlation.csv", matrix)
     _write(directory / "parameters.csv", pd.DataFrame(found.parameters))
     pairs = pd.DataFrame(found.correlated, columns=["one", "other", "correlation"])
     _write(directory / "correlated.csv", pairs)

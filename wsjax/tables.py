@@ -283,7 +283,10 @@ def shard_writer(
             if writer is None:
                 repeating = [name for name in table.column_names if name not in CONTINUOUS]
                 writer = pq.ParquetWriter(
-                    file, table.schema, compression="zstd", use_dictionary=repeating
+                    file,
+                    table.schema,
+                    compression="zstd",
+                    use_dictionary=repeating,  # pyright: ignore[reportArgumentType] (names too)
                 )
             writer.write_table(table)
 

@@ -51,7 +51,7 @@ class Validation:
 
     def frame(self) -> "pd.DataFrame":
         """Every row that counts: configuration, measured and predicted time, error in per cent."""
-        return _frame(self.rows, np.arange(len(self.rows.rows)), list(COLUMNS))
+        return frame_of(self.rows)
 
 
 def validate(table: Any, hardware: str | Path | Hardware = "h200") -> Validation:
@@ -119,6 +119,11 @@ def metrics_of(found: Validated, which: np.ndarray | None = None) -> Metrics:
     if which is not None:
         columns = {name: values[which] for name, values in columns.items()}
     return metrics(columns)
+
+
+def frame_of(found: Validated) -> "pd.DataFrame":
+    """Every row: configuration, labels, measured and predicted time, error in per cent."""
+    return _frame(found, np.arange(len(found.rows)), list(COLUMNS))
 
 
 def _words(found: Validated, name: str) -> np.ndarray | None:
