@@ -387,6 +387,7 @@ if sys.argv[3] == "9":
 else:
     from wsjax import cli, sweep_console
     from contextlib import nullcontext
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     sweep_console._progress = lambda *_, **__: nullcontext(stop)
     sys.exit(cli.main(["sweep", sys.argv[1], "--out", sys.argv[2]]))
 """
