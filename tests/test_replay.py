@@ -228,6 +228,7 @@ def test_the_verb(tmp_path, capsys):
     [
         ("validate", "give tables of measured times, or --trace FILE"),
         ("validate a.csv --trace b.csv", "--trace: not with tables"),
+        ("validate --trace b.csv --against toy", "or --against"),
         ("validate --trace absent.csv", "absent.csv: no such file"),
     ],
 )

@@ -113,12 +113,10 @@ def validate(
     """
     from wsjax import fit_console
 
-    if (trace is None) == (not tables):
-        raise InputError(
-            "give tables of measured times, or --trace FILE"
-            if trace is None
-            else "--trace: not with tables; validate them in a command of their own"
-        )
+    if trace is None and not tables:
+        raise InputError("give tables of measured times, or --trace FILE")
+    if trace is not None and (tables or against is not None):
+        raise InputError("--trace: not with tables or --against; validate them apart")
     if trace is not None:
         return fit_console.run_trace(trace, report, as_json=json)
     return fit_console.run_validate(tables or [], hardware, against, report, as_json=json)
