@@ -18,7 +18,7 @@ from wsjax.parameters import PARAMETERS
 SPLIT = {"held_out": 0.3, "seed": 0}
 SILENT = "launch_saved_us"
 """Serial kernels only, of which the table has none."""
-FITTED = ("launch_us", SILENT, "pitch_cost", "pitch_across_cost", "softness")
+FITTED = ("launch_us", SILENT, "pitch_cost", "softness", "dram_softness")
 
 
 def calibration(hardware, names) -> Calibration:
@@ -54,13 +54,13 @@ def found(truth, table):
 def test_every_term_is_left_out_once_and_the_best_earner_comes_first(found):
     whole, *terms = found
     assert (whole.term, whole.earned_pct) == ("", 0.0)
-    assert {term.term for term in terms} == {*FITTED, "row pitch"}
-    assert next(x for x in terms if x.term == "row pitch").parameters == FITTED[2:4]
+    assert {term.term for term in terms} == {*FITTED, "softness of both"}
+    assert next(x for x in terms if x.term == "softness of both").parameters == FITTED[3:5]
     earned = [term.earned_pct for term in terms]
     assert earned == sorted(earned, reverse=True)
     assert terms[0].term == "launch_us"
     assert earned[0] > 5
-    assert abs(next(x.earned_pct for x in terms if x.term == SILENT)) < 0.05
+    assert abs(next(x.earned_pct for x in terms if x.term == SILENT)) < 0.2
 
 
 def test_every_neutral_value_gives_finite_times_and_slopes(truth, table):
@@ -100,7 +100,7 @@ def test_the_others_take_over_what_they_can(found, truth, table):
 def test_no_program_is_compiled_for_a_term(found, truth, table):
     compiled: Any = (fit._chunk, programs.formulas)
     before = [program._cache_size() for program in compiled]
-    names = ("mma_queue", "fabric_throughput_bytes_per_us")
+    names = ("mma_queue", "short_row_cost")
     again = ablation.ablate(calibration(truth, names), table, **SPLIT)
     assert [program._cache_size() for program in compiled] == before
     assert len(again) == 1 + len(names)

@@ -16,11 +16,10 @@ from wsjax.parameters import PARAMETERS
 from wsjax.space import COLUMNS, SCHEDULES, Configuration
 
 ROWS = 6_000
-ALIGNMENT = ("pitch_cost", "pitch_across_cost", "short_row_cost", "out_of_bounds_cost")
+ALIGNMENT = ("pitch_cost", "short_row_cost", "out_of_bounds_cost")
 RASTER = (
     *("l2_capacity_bytes", "sharing", "dram_throughput_bytes_per_us", "dram_latency_first_us"),
-    *("dram_latency_us", "crowding_latency_us", "fabric_throughput_bytes_per_us"),
-    "l2_throughput_bytes_per_us",
+    *("dram_latency_us", "crowding_latency_us", "l2_throughput_bytes_per_us"),
 )
 START = load_hardware("h200-datasheet")
 
@@ -79,12 +78,12 @@ def test_aligned_sizes_seldom_take_less_by_a_tile_more(side):
     assert found.min() > 0.98
 
 
-@pytest.mark.parametrize(("side", "least"), [("m", 0.8), ("n", 0.8), ("k", 1.0)])
-def test_serial_kernels_may_gain_from_a_second_cta_on_an_sm(side, least):
-    """Where one more tile begins to share an SM, the latency of both is hidden by the other."""
+@pytest.mark.parametrize("side", ["m", "n", "k"])
+def test_serial_kernels_neither(side):
+    """Also where one more tile begins to share an SM."""
     found = ratios(side, 128, drawn(4, ("serial",), 128), ())
-    assert np.mean(found < 1 - 1e-9) < 0.02
-    assert found.min() > least
+    assert np.mean(found < 1 - 1e-9) < 0.003
+    assert found.min() > 0.98
 
 
 def test_alignment_shows():

@@ -153,8 +153,8 @@ def calibration_report(directory: Path, rows: int = 4_000) -> None:
     correlation.to_csv(directory / "correlation.csv", index=False)
     pd.DataFrame(
         {
-            "term": ["", "sharing", "row pitch"],
-            "parameters": ["", "sharing", "pitch_cost, pitch_across_cost"],
+            "term": ["", "sharing", "DRAM latency"],
+            "parameters": ["", "sharing", "dram_latency_first_us, dram_latency_us"],
             "mape_pct": [4.6, 5.1, 4.5],
             "median_ape_pct": [3.6, 4.0, 3.6],
             "p95_ape_pct": [12.4, 14.2, 12.5],
@@ -431,7 +431,7 @@ def test_calibration_page_shows_what_the_report_has(tmp_path):
     assert first["typical"] == PARAMETERS["launch_us"].typical
     assert first["meaning"] == PARAMETERS["launch_us"].meaning
     assert np.diag(data.correlations["values"]) == pytest.approx(1)
-    assert [row["term"] for row in data.ablations] == ["", "sharing", "row pitch"]
+    assert [row["term"] for row in data.ablations] == ["", "sharing", "DRAM latency"]
     for name in ("correlation.csv", "ablation.csv", "rows.parquet", "report.md", "hardware.toml"):
         (report / name).unlink()
     found = wsjax.report(report)

@@ -25,11 +25,9 @@ from wsjax.parameters import PARAMETERS, Parameters
 MAX_STEPS = 15
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "launch by kernel": ("launch_per_stage_us", "launch_wide_us", "launch_saved_us"),
-    "row pitch": ("pitch_cost", "pitch_across_cost"),
     "DRAM latency": ("dram_latency_first_us", "dram_latency_us"),
     "latency by load": ("latency_throughput_bytes_per_us", "crowding_latency_us"),
-    "draining": ("drain_us", "drain_wide_us"),
-    "softness": ("softness", "dram_softness"),
+    "softness of both": ("softness", "dram_softness"),
     "stores": (
         "store_throughput_bytes_per_us",
         "direct_throughput_bytes_per_us",

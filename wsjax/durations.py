@@ -3,8 +3,8 @@
 A step of one CTA loads tile A (block_m x block_k) and tile B (block_k x block_n) and does
 W = 2 block_m block_n block_k flop. With the bytes of `traffic`, in a wave of `active` CTAs:
 
-    ports    = max(bytes / load_throughput, active bytes / fabric_throughput,
-                   active (coalesced bytes + stores) / l2_throughput) * slowdown
+    ports    = max(bytes / load_throughput, active (coalesced bytes + stores) / l2_throughput)
+               * slowdown
     load     = max(load_issue * slowdown, ports + dram bytes / dram_throughput + zero fill)
     latency  = (load_latency + box bytes / latency_throughput + crowding_latency * active / sms)
                * slowdown + miss share * dram_latency
@@ -67,7 +67,6 @@ class Costs(NamedTuple):
     compiler neither repeats nor merges."""
 
     load: Any
-    fabric: Any
     l2: Any
     dram: Any
     latency: Any
@@ -96,7 +95,6 @@ def costs(machine: Machine) -> Costs:
     p = machine.parameters
     return Costs(
         load=1.0 / p.load_throughput_bytes_per_us,
-        fabric=1.0 / p.fabric_throughput_bytes_per_us,
         l2=1.0 / p.l2_throughput_bytes_per_us,
         dram=1.0 / p.dram_throughput_bytes_per_us,
         latency=1.0 / p.latency_throughput_bytes_per_us,
@@ -243,10 +241,9 @@ def _step(
     c: Configuration, r: Raster, t: Traffic, p: Parameters, tile: _Tile, wave: _Wave, slowdown
 ) -> _Step:
     cost = tile.cost
-    sm_us = jnp.maximum(scaled(cost.load, wave.ctas), scaled(cost.fabric, wave.active))
     slices_bytes = t.slices_bytes + t.stored_bytes * wave.stores
     slices_us = scaled(cost.l2, wave.active * slices_bytes)
-    ports_us = jnp.maximum(sm_us * t.inside_bytes, slices_us) * slowdown
+    ports_us = jnp.maximum(scaled(cost.load, wave.ctas) * t.inside_bytes, slices_us) * slowdown
     dram_us = scaled(cost.dram, wave.dram_bytes)
     filling = scaled(p.out_of_bounds_cost, jnp.sqrt(wave.share * jnp.sqrt(wave.share)))
     moved_us = ports_us + dram_us + scaled(cost.load, t.outside_bytes) * (1.0 + filling)
@@ -271,7 +268,8 @@ def _step(
     extra_us = jnp.maximum(soft_us - bound_us, 0.0) * tile.early
 
     period_us = bound_us + extra_us
-    behind_us = jnp.maximum(latency_us - (wave.ctas - 1.0) * compute_us, 0.0)
+    others_us = jnp.where(tile.per_depth > 0, 0.0, shared_us - compute_us)
+    behind_us = jnp.maximum(latency_us - others_us, 0.0)
     behind_us = jnp.maximum(behind_us + (c.stages - 2.0) * extra_us, 0.0)
     one_us = jnp.maximum(jnp.maximum(load_us / wave.ctas, compute_us), ring_us)
     overhead_us = load_us + latency_us + tile.epilogue_us * slowdown
@@ -292,15 +290,15 @@ def _tile(c: Configuration, r: Raster, machine: Machine) -> _Tile:
     groups = jnp.where(c.schedule == PINGPONG, 2.0, 1.0)
     high = facts.mma_m * c.math_warps / facts.mma_warps
     halved = (c.block_m * groups < high) & (c.schedule != COOPERATIVE)
-    columns = c.block_n * jnp.where(halved, 0.5, 1.0)
     a_bytes = c.block_m * c.block_k * machine.in_bytes
     b_bytes = c.block_k * c.block_n * machine.in_bytes
     mma_bytes = 2.0 * facts.mma_k
     mmas = a_bytes / (facts.mma_m * mma_bytes) * jnp.where(halved, 2.0, 1.0)
     matrix_us = 2.0 * c.block_m * c.block_n * c.block_k * cost.flop
     matrix_us += scaled(cost.paper, a_bytes + b_bytes)
+    columns = c.block_n * jnp.where(halved, 0.5, 1.0)
     operands_us = scaled(cost.smem, mmas * (facts.mma_m + columns) * mma_bytes)
-    drain_us = scaled(p.drain_us, c.block_k / 64.0) + scaled(p.drain_wide_us, columns / 128.0)
+    drain_us = scaled(p.drain_us, c.block_k / 64.0)
     threads = c.math_warps * facts.warp_size
     room = (facts.max_registers_per_thread - OVERHEAD_REGISTERS) * threads
     spilled = jnp.maximum(c.block_m * c.block_n * groups - room, 0.0)

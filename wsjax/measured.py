@@ -154,12 +154,13 @@ def sample(rows: Measured, count: int, seed: int) -> Measured:
     """At most `count` rows, the same number of each problem as far as it has them."""
     if len(rows) <= count:
         return rows
-    shuffled = np.random.default_rng(seed).permutation(len(rows))
+    draw = np.random.default_rng(seed)
+    shuffled = draw.permutation(len(rows))
     order = shuffled[np.argsort(rows.problem[shuffled], kind="stable")]
     problem = rows.problem[order]
     first = np.searchsorted(problem, problem)
     rank = np.arange(len(order)) - first
-    chosen = order[np.argsort(rank, kind="stable")[:count]]
+    chosen = order[np.lexsort((draw.random(len(rank)), rank))[:count]]
     return rows.take(np.sort(chosen))
 
 

@@ -40,12 +40,10 @@ class Parameters(NamedTuple):
     launch_wide_us: Value = 0.0
     launch_saved_us: Value = 0.0
     load_throughput_bytes_per_us: Value = INF
-    fabric_throughput_bytes_per_us: Value = INF
     l2_throughput_bytes_per_us: Value = INF
     dram_throughput_bytes_per_us: Value = INF
     out_of_bounds_cost: Value = 0.0
     pitch_cost: Value = 0.0
-    pitch_across_cost: Value = 1.0
     short_row_cost: Value = 0.0
     l2_capacity_bytes: Value = INF
     warm_hit_share: Value = 1.0
@@ -66,7 +64,6 @@ class Parameters(NamedTuple):
     compute_startup_us: Value = 0.0
     sync_us: Value = 0.0
     drain_us: Value = 0.0
-    drain_wide_us: Value = 0.0
     mma_queue: Value = INF
     softness: Value = 0.0
     dram_softness: Value = 0.0
@@ -91,12 +88,10 @@ PARAMETERS: dict[str, Parameter] = {
     "launch_wide_us": _time("more to launch with 8 MATH warps or more", 0.15, family=True),
     "launch_saved_us": _time("less to launch for a serial kernel", 0.5, family=True),
     "load_throughput_bytes_per_us": _rate("what one SM can pull", 180e3),
-    "fabric_throughput_bytes_per_us": _rate("L2 to the SMs, all of them", 17e6),
     "l2_throughput_bytes_per_us": _rate("the L2 slices, requests coalesced", 11e6),
     "dram_throughput_bytes_per_us": _rate("DRAM, all of it", 13e6),
     "out_of_bounds_cost": Parameter("1", "extra cost of a byte out of bounds", 0.0, 5.0),
     "pitch_cost": Parameter("1", "extra cost of a byte at a row pitch of odd 16 B", 0.0, 0.8),
-    "pitch_across_cost": Parameter("1", "that of an operand stored across k, relative", 1.0, 0.8),
     "short_row_cost": Parameter("1", "extra cost of a byte in rows of 64 B", 0.0, 0.6),
     "l2_capacity_bytes": Parameter("B", "what L2 keeps between waves", INF, 45e6, 0.5),
     "warm_hit_share": Parameter("1", "share of a warm L2's data that hits", 1.0, 0.8, 0.2),
@@ -117,7 +112,6 @@ PARAMETERS: dict[str, Parameter] = {
     "compute_startup_us": _time("a step's fixed MATH time", 0.02, family=True),
     "sync_us": _time("a step's semaphores", 0.01, family=True),
     "drain_us": _time("draining the MMAs of 64 of k, if none stays in flight", 0.035, family=True),
-    "drain_wide_us": _time("the same for 128 columns", 0.02, family=True),
     "mma_queue": Parameter("MMAs", "MMAs that issue ahead", INF, 7.0, 0.5, family=True),
     "softness": Parameter("1", "of the bounds of a step's period", 0.0, 0.005, family=True),
     "dram_softness": Parameter("1", "more of it where DRAM sets the rate", 0.0, 1.0, 0.5),

@@ -22,7 +22,6 @@ from wsjax.timeline import Timeline, numbers_of, one_row, whole
 
 RESOURCES = {
     "SM's load port": (("load_throughput_bytes_per_us",), "load"),
-    "L2 to the SMs": (("fabric_throughput_bytes_per_us",), "load"),
     "L2 slices": (("l2_throughput_bytes_per_us",), "load"),
     "DRAM": (("dram_throughput_bytes_per_us",), "load"),
     "issue of loads": (("load_issue_us", "load_startup_us"), "load"),
@@ -32,14 +31,13 @@ RESOURCES = {
     ),
     "shared memory": (("smem_throughput_bytes_per_us",), "compute"),
     "spilled registers": (("spill_throughput_bytes_per_us",), "compute"),
-    "MATH start-up": (("compute_startup_us", "sync_us", "drain_us", "drain_wide_us"), "compute"),
+    "MATH start-up": (("compute_startup_us", "sync_us", "drain_us"), "compute"),
 }
 """The parameters of each resource, and what of a step they set."""
 BYTES = (
     "l2_capacity_bytes",
     "warm_hit_share",
     "pitch_cost",
-    "pitch_across_cost",
     "short_row_cost",
     "out_of_bounds_cost",
 )

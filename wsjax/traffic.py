@@ -5,8 +5,8 @@
 price of a byte inside and `out_of_bounds_cost` times that more (0: the paper's machine).
 
 **Price of a byte.** A row pitch that is no multiple of 128 B costs `pitch_cost` more at odd
-multiples of 16 B, 0.32 of that at 32 B, 0.16 at 64 B; for an operand stored across k (M- or
-N-major) times `pitch_across_cost`. Rows of less than 128 B along k cost `short_row_cost` more.
+multiples of 16 B, 0.32 of that at 32 B, 0.16 at 64 B. Rows of less than 128 B along k cost
+`short_row_cost` more.
 
 **DRAM.** A wave loads its unique tiles once. Of what a later wave could reuse from L2, the share
 miss(v) = v^3 / (v^3 + capacity^3) is gone, v being the bytes touched in between: A is needed
@@ -165,11 +165,10 @@ def _prices(c: Configuration, p: Parameters, in_bytes):
 
     def price(across, along_elements, across_elements):
         pitch = jnp.where(across, across_elements, along_elements) * in_bytes
-        cost = p.pitch_cost * jnp.where(across, p.pitch_across_cost, 1.0)
         share = 1.0
         for multiple, part in reversed(PITCHES):
             share = jnp.where(jnp.floor(pitch * (1.0 / multiple)) * multiple == pitch, part, share)
-        in_dram = 1.0 + cost * share
+        in_dram = 1.0 + p.pitch_cost * share
         return in_dram * jnp.where(across, 1.0, short), in_dram
 
     at_a, dram_a = price(a_across, c.k, c.m)
