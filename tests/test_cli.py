@@ -159,6 +159,12 @@ def test_version_and_help(capsys):
     assert all(verb in shown for verb in ("predict", "sweep", "hardware"))
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_verbs_and_options(capsys, shell):
+    script = run(capsys, f"completion {shell}").out
+    assert all(word in script for word in ("predict", "calibrate", "max-smem-bytes"))
+
+
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [

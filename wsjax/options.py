@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter, Token
 
@@ -31,6 +31,20 @@ app = App(
 )
 hardware = App(name="hardware", help="The machines that wsjax knows.")
 app.command(hardware)
+
+
+@app.command(show=False)
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print a script with which a shell completes verbs and options.
+
+    wsjax completion bash > ~/.local/share/bash-completion/completions/wsjax
+
+    Parameters
+    ----------
+    shell
+        the shell that reads it
+    """
+    print(app.generate_completion(shell=shell))
 
 
 def whole(_: object, tokens: Sequence[Token]) -> int:
