@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wsjax import fit, measured, priors, rounds, validation
+from wsjax import fit, fit_console, measured, priors, rounds, validation
 from wsjax.calibration import Calibration, calibrate
 from wsjax.cli import main
 from wsjax.errors import InputError
@@ -260,6 +260,38 @@ def test_the_verbs(table, tmp_path, capsys):
     worst = pd.read_csv(report / "worst.csv")["error_pct"].abs()
     assert worst.iloc[0] == pytest.approx(rows["error_pct"].abs().max())
     assert worst.is_monotonic_decreasing
+
+
+def test_what_the_verb_says(found, tmp_path, capsys, monkeypatch):
+    out, report, other = (tmp_path / name for name in ("mine.toml", "report", "other"))
+    command = ["calibrate", "t.csv", "--out", str(out)]
+
+    def say(result, *options, code=0):
+        monkeypatch.setattr(fit_console, "calibrate", lambda *_, **__: result)
+        assert main([*command, *options]) == code
+        assert out.read_text() == found.hardware.text
+        out.unlink()
+        return capsys.readouterr()
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    whole = found.training.rows
+    assert f"\n{whole:,} rows fitted" in say(found).out
+    sampled = replace(found, fitted_rows=99)
+    shown = say(sampled, "--report", str(report)).out
+    assert f"a sample of 99 of {whole:,} rows fitted" in shown
+    assert f"report: {report}" in shown
+    quiet = say(found, "--quiet")
+    assert (quiet.out, quiet.err) == ("", "")
+    assert "no problem is held out by --held-out 0.2" in say(replace(found, held_out=None)).out
+    assert len(repr(found)) < 2000
+
+    monkeypatch.setattr(fit_console.ablation, "ablate", interrupt)
+    say(found, "--ablate", "--report", str(other), code=130)
+    assert (other / "report.md").exists()
+    assert main([*command, "--ablate", "--quiet"]) == 2
+    assert "--ablate with --quiet shows nothing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,10 @@ class Calibration:
     were fitted. correlation: of the errors of all parameters, in the order of `parameters`.
     """
 
-    hardware: Hardware
-    parameters: tuple[Fitted, ...]
+    hardware: Hardware = field(repr=False)
+    parameters: tuple[Fitted, ...] = field(repr=False)
     correlated: tuple[tuple[str, str, float], ...]
-    singular_values: tuple[float, ...]
+    singular_values: tuple[float, ...] = field(repr=False)
     training: Metrics
     held_out: Metrics | None
     fitted_rows: int
@@ -99,7 +99,9 @@ def calibrate(
     those of the kernel family, on a machine that is known. held_out: the share of problems that
     are kept out of the fit; 0 keeps none. seed: of the split, the sample and the starts.
 
-    What the rows do not determine is held at its prior (`wsjax.priors.hold`), and named.
+    What the rows do not determine is named, and held at its prior; where the rows contradict that,
+    at its neutral value, with which its term vanishes. Of a large table a sample is fitted, spread
+    evenly over problems; all figures are of all rows.
 
     Raises InputError for a table that cannot be read, wrong names, or fewer rows than parameters.
     """
@@ -108,7 +110,9 @@ def calibrate(
     began = time.perf_counter()
     machine = load_hardware(start)
     chosen = priors.choose(machine, fix, free, family_only=family_only)
-    if not 0 <= held_out < 1:
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"--seed {seed}: give a whole number from 0, such as 0")
+    if not isinstance(held_out, int | float) or not 0 <= held_out < 1:
         raise InputError(f"--held-out {held_out}: give a share from 0 to below 1, such as 0.2")
     rows = measured.read(table, machine.facts, seed=seed)
     modelled = rounds.modelled(rows, machine)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,9 +15,9 @@ from wsjax.hardware import load_hardware
 from wsjax.measured import excluded_text
 from wsjax.metrics import Metrics
 from wsjax.reports import prepare
+from wsjax.terminal import show_table
+from wsjax.trace_console import telling
 from wsjax.validation import Validation, validate
-
-PIPE_WIDTH = 200
 
 
 def run_calibrate(
@@ -28,26 +27,38 @@ def run_calibrate(
     report: Path | None,
     *,
     ablate: bool,
+    quiet: bool,
     **options: Any,
 ) -> int:
-    """Calibrate, write the machine's file, and print what was found."""
+    """Calibrate, write the machine's file, and print what was found.
+
+    The report is there before terms are left out, which takes long, and again with them.
+    """
     machine, *_ = gather(
         partial(load_hardware, start), partial(_check_out, out), partial(prepare, report)
     )
     if ablate and not options["held_out"]:
         raise InputError("--ablate shows what terms earn on held-out problems; raise --held-out")
-    found = calibrate(list(sources), machine, name=out.stem, **options)
+    if ablate and quiet and report is None:
+        raise InputError("--ablate with --quiet shows nothing; leave one out, or give --report")
+    with telling("fitting parameters", quiet=quiet):
+        found = calibrate(list(sources), machine, name=out.stem, **options)
     with replacing(out) as file:
         file.write(found.hardware.text.encode())
-    _show_calibration(found, out)
-    left_out = []
+    if report is not None:
+        reports.write_calibration(found, report)
+    if not quiet:
+        _show_calibration(found, out, options["held_out"])
     if ablate:
         split = {name: options[name] for name in ("held_out", "seed")}
-        left_out = ablation.ablate(found, list(sources), **split)
-        print("held-out problems without a term, the others fitted again")
-        _table(reports.ABLATION_HEADINGS, reports.ablation_cells(left_out), left=(0,))
-    if report is not None:
-        reports.write_calibration(found, report, left_out)
+        with telling("leaving out each term", quiet=quiet):
+            left_out = ablation.ablate(found, list(sources), **split)
+        if report is not None:
+            reports.write_calibration(found, report, left_out)
+        if not quiet:
+            print("held-out problems without a term, the others fitted again")
+            show_table(reports.ABLATION_HEADINGS, reports.ablation_cells(left_out), left=(0,))
+    _tell_report(report, quiet=quiet)
     return 0
 
 
@@ -62,7 +73,10 @@ def run_trace(trace: Path, report: Path | None, *, as_json: bool) -> int:
         print(json.dumps({"configurations": summary.to_dict("records")}, allow_nan=False))
         return 0
     print(f"{trace.name} against the recurrences: errors of every compute's start, and of the end")
-    _table(reports.REPLAY_HEADINGS, reports.replay_cells(summary), left=(0, 2))
+    cells = reports.replay_cells(summary)
+    show_table(reports.REPLAY_HEADINGS, cells, left=(0, 2), spare=(3, 6, 4))
+    print("durations: each step's own; its own latency, means of all else; means of all")
+    _tell_report(report)
     return 0
 
 
@@ -87,7 +101,13 @@ def run_validate(
         print(json.dumps(record, allow_nan=False))
         return 0
     _show_validation(found)
+    _tell_report(report)
     return 0
+
+
+def _tell_report(report: Path | None, *, quiet: bool = False) -> None:
+    if report is not None and not quiet:
+        print(f"report: {report}")
 
 
 def _check_out(out: Path) -> None:
@@ -102,10 +122,12 @@ def _check_out(out: Path) -> None:
         raise InputError(f"{out}: directory {out.parent} is not writable; choose another")
 
 
-def _show_calibration(found: Calibration, out: Path) -> None:
+def _show_calibration(found: Calibration, out: Path, held_out: float) -> None:
     figures = [("fitted problems", found.training)]
     figures += [("held-out problems", found.held_out)] if found.held_out else []
-    _table(reports.PARAMETER_HEADINGS, reports.parameter_cells(found), left=(0, 4, 5))
+    show_table(
+        reports.PARAMETER_HEADINGS, reports.parameter_cells(found), left=(0, 4, 5), spare=(4, 1)
+    )
     _metrics_table(figures)
     for one, other, correlation in found.correlated:
         print(f"the errors of {one} and {other} are correlated: {correlation:.3f}")
@@ -113,7 +135,11 @@ def _show_calibration(found: Calibration, out: Path) -> None:
         print(f"not determined by these rows, so held: {', '.join(found.undetermined)}")
     if found.excluded:
         print(f"left out: {excluded_text(found.excluded)}")
-    print(f"{found.fitted_rows:,} rows fitted in {found.seconds:.1f} s; written to {out}")
+    if held_out and found.held_out is None:
+        print(f"no problem is held out by --held-out {held_out:g}: the figures are of fitted rows")
+    whole, count = found.training.rows, f"{found.fitted_rows:,}"
+    fitted = f"a sample of {count} of {whole:,}" if found.fitted_rows < whole else count
+    print(f"{fitted} rows fitted in {found.seconds:.1f} s; written to {out}")
 
 
 def _show_validation(found: Sequence[Validation]) -> None:
@@ -123,8 +149,10 @@ def _show_validation(found: Sequence[Validation]) -> None:
         _metrics_table(
             [(f"{column} {word}".strip(), m) for column, word, m in reports.metrics_rows(one)]
         )
-    print(f"{len(first.worst)} worst rows of {first.hardware.name}")
-    _table(reports.WORST_HEADINGS, reports.worst_cells(first), left=(0, 1, 2, 4, 5, 9))
+    rows = f"{len(first.worst)} worst rows" if len(first.worst) > 1 else "the only row"
+    print(f"{rows} of {first.hardware.name}")
+    left, spare = (0, 1, 2, 4, 5, 9), (1, 5, 9, 4)
+    show_table(reports.WORST_HEADINGS, reports.worst_cells(first), left=left, spare=spare)
     left_out = dict(first.excluded)
     if first.not_modelled:
         left_out["not_modelled"] = first.not_modelled
@@ -133,20 +161,5 @@ def _show_validation(found: Sequence[Validation]) -> None:
 
 
 def _metrics_table(rows: Iterable[tuple[str, Metrics]]) -> None:
-    _table(["", *reports.SHORT.values()], [[name, *reports.cells(m)] for name, m in rows])
-
-
-def _table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
-) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for position, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if position in left else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(width=width, markup=False, emoji=False).print(table)
+    cells = [[name, *reports.cells(m)] for name, m in rows]
+    show_table(["", *reports.SHORT.values()], cells, spare=(14, 2, 12, 7, 10, 11, 8, 4, 6))

@@ -15,7 +15,8 @@ WIDTH = 120
 
 def run_import(paths: Sequence[Path], out: Path, format: str, pairs: Iterable[str]) -> int:
     """Import files into one table, and print the counts of their rows by outcome."""
-    check_destination(out)
+    for path in paths:
+        check_destination(out, path)
     mapping = parse_mapping(pairs)
     found, problems = [], []
     for path in paths:

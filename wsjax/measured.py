@@ -73,6 +73,10 @@ def read(sources: Any, facts: Facts, *, repeats: bool = False, seed: int = 0) ->
 
     if isinstance(sources, str | Path | pd.DataFrame):
         sources = [sources]
+    kinds = [type(x).__name__ for x in sources] if isinstance(sources, list | tuple) else []
+    if not kinds or not all(isinstance(x, str | Path | pd.DataFrame) for x in sources):
+        what = ", ".join(kinds) if kinds else f"{type(sources).__name__} {sources!r}"[:80]
+        raise InputError(f"table: expected files' paths and DataFrames, not {what}")
     pieces = gather(*(partial(_table, source) for source in sources))
     names = [
         "frame" if isinstance(source, pd.DataFrame) else Path(source).name for source in sources
@@ -111,7 +115,8 @@ def _measured(
     excluded = dict(Counter(reasons[reasons != ""].tolist()).most_common())
     if kept.empty:
         why = excluded_text(excluded) or "no rows at all"
-        raise InputError(f"{name}: no row has a measured time that counts ({why})")
+        mend = "; `wsjax import` says more, and takes --map" if excluded else "; give it some"
+        raise InputError(f"{name}: no row has a measured time that counts ({why}){mend}")
     given = {str(column): values for column, values in kept.items() if column in COLUMNS}
     rows = frames.read_rows(given, len(kept), list(given))
     resolved = frames.resolve(rows.columns, facts)
@@ -185,5 +190,9 @@ def span(measured: Measured) -> dict[str, list[Any]]:
 
 
 def excluded_text(excluded: Mapping[str, int]) -> str:
-    """The counts as words."""
-    return ", ".join(f"{count:,} {reason}" for reason, count in excluded.items())
+    """The counts as words, with what reasons mean."""
+    meant = outcome.REASONS | {"not_modelled": "clusters, split_k, or a dtype without a rate"}
+    return "; ".join(
+        f"{count:,} {reason}{f': {meant[reason]}' if reason in meant else ''}"
+        for reason, count in excluded.items()
+    )

@@ -46,6 +46,9 @@ def choose(
 ) -> list[str]:
     """The parameters to fit; InputError for names that are none, or none left."""
     possible = candidates(start)
+    for option, names in (("fix", fix), ("free", free)):
+        if isinstance(names, str) or not isinstance(names, Collection):
+            raise InputError(f"{option}: expected a list of names, such as ['{possible[0]}']")
     problems = [
         f"{option} {name}: no parameter that can be fitted{nearest(name, possible)}"
         for option, names in (("--fix", fix), ("--free", free))

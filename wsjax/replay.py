@@ -187,14 +187,19 @@ def mean(trace: Trace, found: Durations) -> Durations:
 
 
 def check(path: str | Path) -> "pd.DataFrame":
-    """A traced table against the recurrences: a row for each CTA and each of `MODES`.
+    """Events of traced kernels against the recurrences: given how long each step took, do they say
+    when? A row for each CTA and each of three modes.
 
-    Columns: `traces.KERNEL`, `steps`, `period_ns` (the mean from one compute's start to the next),
-    `durations` (the mode); median and 95th percentile of the absolute error of all starts, in ns
+    path: CSV or Parquet with columns `config_id m n k group_m cta role wave kstep slot event t_ns`,
+    a row an event. Modes (column `durations`): `step`, each step's own durations; `latency`, its
+    own latency and the means of all else; `mean`, the means of all, which is what the closed form
+    knows.
+    Other columns: `config_id m n k group_m cta`, `steps`, `period_ns` (the mean from one compute's
+    start to the next); median and 95th percentile of the absolute error of all starts, in ns
     and in % of the period: `median_ns p95_ns median_pct p95_pct`; `end_pct`: the error of the last
     compute's end in % of the time up to it.
 
-    Raises InputError for a file that is no traced table, or for rings deeper than `MAX_STAGES`.
+    Raises InputError for a file that is no traced table, or for rings of more than 32 slots.
     """
     import pandas as pd
 
@@ -221,6 +226,10 @@ def check(path: str | Path) -> "pd.DataFrame":
             for trace, found, start in zip(read, used, predicted, strict=True)
         ]
     return pd.DataFrame(rows)
+
+
+replay_trace = check
+"""`check` under its public name."""
 
 
 def _figures(trace: Trace, found: Durations, predicted: np.ndarray) -> dict[str, float]:

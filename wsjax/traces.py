@@ -101,6 +101,9 @@ def _columns(path: str | Path) -> dict[str, np.ndarray]:
     problems = [
         f"column '{name}' is missing{nearest(name, names)}" for name in COLUMNS if name not in names
     ]
+    if not plain.TRACED & set(names):
+        words = ", ".join(sorted(plain.TRACED))
+        problems = [f"holds no traced events (columns {words}); give tables without --trace"]
     pieces = [] if problems else list(plain.pieces(source))
     if not problems and not sum(map(len, pieces)):
         problems.append("has no rows below its header; write some")

@@ -1,7 +1,7 @@
 """Compare predicted with measured times: `validate`."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,14 +40,14 @@ class Validation:
     """`metrics` of all rows that the model covers; `by`: the same of each word of a column;
     `worst`: the rows with the greatest absolute percentage error, greatest first."""
 
-    hardware: Hardware
+    hardware: Hardware = field(repr=False)
     table: str
     metrics: Metrics
-    by: dict[str, dict[str, Metrics]]
-    worst: "pd.DataFrame"
+    by: dict[str, dict[str, Metrics]] = field(repr=False)
+    worst: "pd.DataFrame" = field(repr=False)
     not_modelled: int
     excluded: dict[str, int]
-    rows: "Validated"
+    rows: "Validated" = field(repr=False)
 
     def frame(self) -> "pd.DataFrame":
         """Every row that counts: configuration, measured and predicted time, error in per cent."""

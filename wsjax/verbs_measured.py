@@ -64,6 +64,9 @@ def calibrate(
         bool,
         Parameter(negative="", help="then leave out each term: what it earns on problems kept out"),
     ] = False,
+    quiet: Annotated[
+        bool, Parameter(negative="", help="only write files: no progress, no summary")
+    ] = False,
 ) -> int:
     """Fit a machine's parameters to measured times, and write its file.
 
@@ -84,6 +87,7 @@ def calibrate(
         held_out=held_out,
         seed=seed,
         ablate=ablate,
+        quiet=quiet,
     )
 
 

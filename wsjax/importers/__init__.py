@@ -106,6 +106,12 @@ def read(
 
     Raises InputError for a file that is no table of measurements, with file, line and mend.
     """
+    if not isinstance(path, str | Path):
+        what = type(path).__name__
+        raise InputError(f"expected a file's path, not {what}; calibrate and validate take frames")
+    if not isinstance(mapping or {}, Mapping):
+        what = type(mapping).__name__
+        raise InputError(f"mapping: expected {{'time_ms': 'latency', ...}}, not {what}")
     mapping = {ours: str(theirs) for ours, theirs in (mapping or {}).items()}
     if format not in (*FORMATS, "auto"):
         raise InputError(f"format '{format}' is unknown{nearest(format, [*FORMATS, 'auto'])}")

@@ -29,7 +29,7 @@ def words(name: str, given: "pd.Series") -> tuple["pd.Series", np.ndarray]:
     """Words of ours, else blank; and which were neither that nor blank."""
     import pandas as pd
 
-    codes, found = pd.factorize(given)
+    codes, found = pd.factorize(values.scalars(given))
     choices = COLUMNS[name].choices
     known = [choices.index(w) if isinstance(w, str) and w in choices else -1 for w in found]
     own = np.asarray([*known, -1])[codes]
@@ -75,7 +75,7 @@ def _category(column: "pd.Series") -> "pd.Series":
     """Texts, or what can be written as such, as categories."""
     import pandas as pd
 
-    codes, found = pd.factorize(column)
+    codes, found = pd.factorize(values.scalars(column))
     again, words = pd.factorize(np.asarray([*(str(v) for v in found), ""], dtype=object))
     own = np.where(codes < 0, -1, again[codes])
     return pd.Series(pd.Categorical.from_codes(own, words).remove_unused_categories())

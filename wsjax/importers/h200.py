@@ -43,17 +43,23 @@ def cutlass(columns: Mapping[str, "pd.Series"]) -> dict[str, "pd.Series"] | None
     if not {"kernel", "schedule", "layout", "stages"} <= set(columns) or "dma_warps" in columns:
         return None
     schedule, layout = columns["schedule"], columns["layout"]
-    if not (schedule.isin(CUTLASS_SCHEDULES).all() and layout.isin(CUTLASS_LAYOUTS).all()):
+    if not (schedule.isin(CUTLASS_SCHEDULES).any() and layout.isin(CUTLASS_LAYOUTS).any()):
         return None
     one = pd.Series(np.ones(len(schedule), dtype=np.int64))
     warps = pd.Series(np.where(schedule == "basic", 4, 8))
     return {
-        "schedule": schedule.map(CUTLASS_SCHEDULES),
-        "layout": layout.map(CUTLASS_LAYOUTS),
+        "schedule": _translated(schedule, CUTLASS_SCHEDULES),
+        "layout": _translated(layout, CUTLASS_LAYOUTS),
         "dma_warps": one,
         "math_warps": warps,
         "mma_in_flight": one,
     }
+
+
+def _translated(column: "pd.Series", words: Mapping[str, str]) -> "pd.Series":
+    """Words as ours; a word that is none of theirs stays, to be told of."""
+    own = column.astype(object)
+    return own.map(words).where(own.isin(words), own)
 
 
 def gluon(columns: Mapping[str, "pd.Series"]) -> dict[str, "pd.Series"] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsjax.importers.values import BLAS_LAYOUTS, dtype_word
+from wsjax.importers.values import BLAS_LAYOUTS, dtype_word, scalars
 from wsjax.limits import Facts, deepest_stages
 from wsjax.space import DTYPE_BYTES, DTYPES
 
@@ -106,7 +106,7 @@ def columns(names: "pd.Series") -> dict[str, "pd.Series"]:
     """The configuration columns that a column of names tells, blank where a name does not."""
     import pandas as pd
 
-    codes, found = pd.factorize(names)
+    codes, found = pd.factorize(scalars(names))
     told = [*(parse(str(name)) for name in found), {}]
     columns = {}
     for key in dict.fromkeys(key for one in told for key in one):

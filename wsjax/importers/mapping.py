@@ -1,11 +1,13 @@
 """`ours=theirs`: which of a file's columns, or which value for all rows, is one of ours."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from wsjax.errors import InputError, nearest
 from wsjax.importers import values
+from wsjax.importers.csv_rows import MALFORMED
 from wsjax.space import COLUMNS
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def parse_mapping(pairs: Iterable[str]) -> dict[str, str]:
 
 def check(mapping: Mapping[str, str], columns: Iterable[object]) -> None:
     """Raise InputError for names that are not ours, and for theirs that are not in the file."""
-    names = [str(name) for name in columns]
+    names = [str(name) for name in columns if name != MALFORMED]
     valid = [*COLUMNS, *MEASURED, *OTHERS, "time_ms", "time_us", "time_ns", "time_s"]
     problems = []
     for ours, theirs in mapping.items():
@@ -42,10 +44,15 @@ def check(mapping: Mapping[str, str], columns: Iterable[object]) -> None:
                 f"--map {ours}={theirs}: '{ours}' is no column of ours{nearest(ours, valid)}"
             )
         elif theirs not in names and _constant(ours, theirs) is None:
+            words = COLUMNS[ours].choices if ours in COLUMNS else ()
             problems.append(
                 f"--map {ours}={theirs}: '{theirs}' is no column of the file and no value of "
-                f"'{ours}'{nearest(theirs, names)}"
+                f"'{ours}'{nearest(theirs, [*names, *words])}"
             )
+    targets = Counter(_target(ours) for ours in mapping)
+    for target in (target for target, count in targets.items() if count > 1):
+        given = ", ".join(f"{o}={t}" for o, t in mapping.items() if _target(o) == target)
+        problems.append(f"--map {given}: one time, given twice; leave one of them out")
     if problems:
         raise InputError(problems)
 
@@ -59,14 +66,19 @@ def mapped(mapping: Mapping[str, str], theirs: Mapping[str, "pd.Series"]) -> dic
             continue
         unit = _TIME.fullmatch(ours)
         if unit:
-            target = f"time_us_measured{unit[2] or ''}"
-            found[target] = values.times_us(theirs[name], values.US_PER[unit[1]])
+            found[_target(ours)] = values.times_us(theirs[name], values.US_PER[unit[1]])
         elif ours in TIMES:
             scale = values.unit_in(name) or 1.0
             found[ours] = values.times_us(theirs[name], scale)
         else:
             found[ours] = theirs[name]
     return found
+
+
+def _target(ours: str) -> str:
+    """The column that a name of `--map` makes."""
+    unit = _TIME.fullmatch(ours)
+    return f"{TIMES[0]}{unit[2] or ''}" if unit else ours
 
 
 def _constant(ours: str, text: str) -> int | str | None:

@@ -5,18 +5,20 @@ one of `REASONS`). `excluded` says why a fit leaves the row out, "" where it doe
 or that the row repeats another.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsjax.errors import nearest
 from wsjax.importers import columns as cols
 from wsjax.importers import values
 from wsjax.importers.csv_rows import MALFORMED
 from wsjax.importers.mapping import OTHERS, TIMES
-from wsjax.space import COLUMNS
+from wsjax.space import COLUMNS, REQUIRED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +42,8 @@ REASONS = {
 OK_WORDS = {"ok", "", "success", "passed", "pass", "valid", "true", "1", "correct"}
 ASSUMED = ("dtype_in", "layout")
 """Columns whose default is worth a note."""
+KERNELS = {"stages": "as many as fit", "schedule": COLUMNS["schedule"].default}
+"""Those of kernels that are told at all."""
 CHANGING = {
     "group", "run", "sm_mhz", "power_w", "throttle_bits", "flops", "bytes", "id", "line", "date",
     "timestamp", "excluded", "strategy_time", "tiles", "waves", "note", "alike",
@@ -73,15 +77,21 @@ def finish(columns: "pd.DataFrame", source: str) -> tuple["pd.DataFrame", list[s
     rows = len(columns)
     wrong: dict[str, np.ndarray] = {}
     told: dict[str, pd.Series] = {}
-    for name, column in COLUMNS.items():
-        if name in given:
-            read = cols.words if column.choices else cols.whole
-            told[name], wrong[name] = read(name, given.pop(name))
+    written = {name: given.pop(name) for name in COLUMNS if name in given}
+    for name, column in written.items():
+        read = cols.words if COLUMNS[name].choices else cols.whole
+        told[name], wrong[name] = read(name, column)
     status = _status(given, told, wrong, rows)
+    for reason in ("unsupported", "out_of_range"):
+        found = status == reason
+        notes += [_complaint(name, written[name], found & w) for name, w in wrong.items()]
+    notes = [note for note in notes if note]
     alike = given.pop("alike", None)
     if alike is not None and (count := int((alike == 1).sum())):
         notes.append(f"{count:,} rows repeat one time bit for bit: reps counts it once")
     assumed = [f"{name} {COLUMNS[name].default}" for name in ASSUMED if name not in told]
+    if "block_m" in told and not told["block_m"].isna().all():
+        assumed += [f"{name} {word}" for name, word in KERNELS.items() if name not in told]
     if assumed:
         notes.append(f"not in the file, so assumed: {', '.join(assumed)} (--map NAME=VALUE)")
     absent = pd.Series(np.full(rows, np.nan))
@@ -90,9 +100,27 @@ def finish(columns: "pd.DataFrame", source: str) -> tuple["pd.DataFrame", list[s
     ours["status"] = pd.Series(status)
     ours["source"] = given.get("source", pd.Series([source] * rows, dtype=object))
     others = [n for n in (*OTHERS, *given) if n in given and n not in (*ours, *NOT_KEPT)]
+    notes += [_likely(name, others) for name in REQUIRED if name not in told]
+    notes = [note for note in notes if note]
     extra = cols.compact({n: given[n] for n in others})
     ours["excluded"] = pd.Series(_excluded(cols.compact(ours), extra))
     return pd.concat([cols.compact(ours), extra], axis=1), notes
+
+
+def _complaint(name: str, written: "pd.Series", wrong: np.ndarray) -> str:
+    """A note on values that are none of a column's; "" if there are none."""
+    if not wrong.any():
+        return ""
+    column, first = COLUMNS[name], written[wrong].iloc[0]
+    valid = f"; whole numbers from {column.minimum} to {column.maximum:,}"
+    hint = nearest(first, column.choices) if column.choices else valid
+    return f"rows whose {name} is no word or number of ours, first '{first}': {wrong.sum():,}{hint}"
+
+
+def _likely(name: str, others: Iterable[str]) -> str:
+    """A note on a column that may be one of ours under a wrong name; "" if none is like it."""
+    close = next(iter(get_close_matches(name, others, n=1, cutoff=0.8)), "")
+    return close and f"column '{close}' is not read; is it {name}? --map {name}={close}"
 
 
 def counts(frame: "pd.DataFrame") -> dict[str, int]:
@@ -115,7 +143,7 @@ def _status(
 
     status = np.full(rows, "ok", dtype=object)
     if "status" in given:
-        codes, found = pd.factorize(given["status"].astype(object))
+        codes, found = pd.factorize(values.scalars(given["status"].astype(object)))
         words = [str(w).strip() for w in found]
         words = ["ok" if w.lower() in OK_WORDS else w for w in words]
         status = np.asarray([*words, "ok"], dtype=object)[codes]

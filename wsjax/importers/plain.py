@@ -35,6 +35,8 @@ ALIASES: dict[str, list[str]] = {
     "source": [],
     "status": ["result"],
 }
+TRACED = {"role", "event", "t_ns"}
+"""Columns that only a table of traced events has."""
 _TIME_WORDS = ("median", "time", "latency", "runtime", "duration", "elapsed", "mean", "avg")
 """Of several columns of times, the earliest word's is the measurement."""
 _FITTED = ("predict", "estimat", "wait", "model", "compile", "stamp", "launch", "std", "min", "max")
@@ -65,7 +67,10 @@ def _parquet(source: Source) -> "pd.DataFrame":
     try:
         return pd.read_parquet(source.path)
     except (ValueError, OSError) as error:
-        raise InputError(f"{source.path}: cannot be read as Parquet: {error}") from None
+        mend = "copy it again, or choose another file"
+        if source.path.is_dir():
+            mend = "give a directory of Parquet files and nothing else"
+        raise InputError(f"{source.path}: cannot be read as Parquet: {error}; {mend}") from None
 
 
 @lru_cache(maxsize=1)
@@ -131,13 +136,16 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
 
 
 def _hint(column: str, theirs: Sequence[str]) -> str:
-    hint = nearest(column, theirs)
+    alike = [name for name in theirs if len(column) > 1 or len(name) <= 2]
+    hint = nearest(column, alike)
     return hint if "did you mean" in hint else ""
 
 
 def complaints(ours: Collection[str], theirs: Sequence[str]) -> list[str]:
     """What a table lacks that every measurement has."""
     theirs = [name for name in theirs if name != csv_rows.MALFORMED]
+    if set(theirs) >= TRACED:
+        return ["holds events of traced kernels, no times of whole ones; `wsjax validate --trace`"]
     time = names(theirs).get(TIMES[0])
     problems = [
         f"column '{column}' is missing{_hint(column, theirs)}; say which it is: --map {column}=NAME"

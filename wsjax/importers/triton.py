@@ -45,6 +45,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
     for name, _, value in json_items.parts(source, many=("configs_timings",)):
         if name == "key":
             key = value if isinstance(value, list) else [value]
+            key = key[0] if len(key) == 1 and isinstance(key[0], list) else key
         elif name == "configs_timings" and isinstance(value, list) and len(value) == 2:
             rows.append(_row(*value))
         elif name == "configs_timings":

@@ -56,6 +56,14 @@ BLAS_LAYOUTS = {"nn": "tt", "nt": "tn", "tn": "nt", "tt": "nn"}
 """Column-major words to ours: their t is A stored [M, K], their n is B stored [N, K]."""
 
 
+def scalars(column: "pd.Series") -> "pd.Series":
+    """A column in which lists and records, which no column of ours holds, are texts."""
+    if column.dtype != object:
+        return column
+    nested = np.asarray([isinstance(value, list | dict | np.ndarray) for value in column], bool)
+    return column.where(~nested, column.map(str)) if nested.any() else column
+
+
 def everywhere(columns: Mapping[str, "pd.Series"], value: object) -> "pd.Series":
     """A column with one value in all rows of `columns`."""
     import pandas as pd
@@ -68,7 +76,7 @@ def each(column: "pd.Series", translate: Callable[[str], object]) -> "pd.Series"
     """A column of texts with each translated, and blanks left blank: one call a different text."""
     import pandas as pd
 
-    codes, found = pd.factorize(column)
+    codes, found = pd.factorize(scalars(column))
     told = np.asarray([*(translate(str(text)) for text in found), None], dtype=object)
     return pd.Series(told[codes], index=column.index)
 
@@ -138,7 +146,7 @@ def times_us(
 
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
         return values.astype("float64") * scale
-    codes, found = pd.factorize(values)
+    codes, found = pd.factorize(scalars(values))
     texts = [str(value) for value in found]
     mark = mark or decimal_mark(texts)
     parsed = [
