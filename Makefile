@@ -1,13 +1,15 @@
 # make demo   set up and run the quickstart sweep
 # make test   set up and pass the tests
 # make bench  rows a second on this machine
+# make ray    sweeps on a Ray cluster of two workers (minutes)
+# make kill   kill sweeps at 20 random moments, resume them, compare bytes (minutes)
 # make crosscheck   four ways to the paper's optima (minutes)
 # make browser   use the pages of reports in a browser (needs chromium; minutes)
 # make calibrate TABLES=DIR   remake the H200 calibrations from the measured tables in DIR
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench crosscheck browser calibrate clean
+.PHONY: demo test bench ray kill crosscheck browser calibrate clean
 
 demo: .venv/ready
 	$(BIN)/wsjax sweep sweeps/quickstart.toml
@@ -20,6 +22,13 @@ test: .venv/ready-dev
 
 bench: .venv/ready-dev
 	$(BIN)/python tests/bench.py
+
+ray: .venv/ready-dev
+	$(BIN)/python -m pip install --quiet --group ray
+	$(BIN)/pytest -q tests/ray_cluster.py
+
+kill: .venv/ready-dev
+	$(BIN)/python tests/kill.py
 
 crosscheck: .venv/ready-dev
 	$(BIN)/python tests/crosscheck.py

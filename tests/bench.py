@@ -1,38 +1,74 @@
 """Speed on this machine: `make bench`. Rates are the best of several runs after compilation.
 
 Compare figures of one run with each other; a lone figure says as much about the machine's load.
+`python tests/bench.py WORDS` prints only the lines that hold all the words; with `--gpu` the lines
+that an accelerator is for.
 """
 
+import argparse
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from itertools import count
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from wsjax import batch, events
+from wsjax import batch, events, tables
+from wsjax.blocks import Part, predict_times
 from wsjax.events import Pipeline
 from wsjax.hardware import load_hardware
+from wsjax.programs import formulas
+from wsjax.shards import in_order
+from wsjax.sources import Source
 from wsjax.space import COLUMNS, Configuration, with_defaults
-from wsjax.spec import load_spec
+from wsjax.spec import Spec, load_spec, parse_spec
+from wsjax.sweeps import sweep
+from wsjax.winners import Contest
 
-QUICKSTART = Path(__file__).parents[1] / "sweeps" / "quickstart.toml"
+SWEEPS = Path(__file__).parents[1] / "sweeps"
+QUICKSTART, BILLION = SWEEPS / "quickstart.toml", SWEEPS / "billion.toml"
 ROWS = 2_000_000
 SCAN_ROWS, SCAN_CHUNK = 262_144, 8_192
+ON_DEVICE = 4_194_304
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
-def rate(run: Callable[[], object], rows: int, runs: int = 5) -> float:
-    """Rows a second in the fastest of `runs` runs, after one that compiles."""
-    run()
-    seconds = []
-    for _ in range(runs):
-        start = time.perf_counter()
+class Figure(NamedTuple):
+    """A number and what it counts; and, once known, what it must be."""
+
+    value: float
+    unit: str
+    must: str = ""
+
+
+def seconds(*runs: Callable[[], object], times: int = 5) -> list[float]:
+    """The best seconds of each, after a first time that compiles; they take turns, so that all see
+    the same load."""
+    for run in runs:
         run()
-        seconds.append(time.perf_counter() - start)
-    return rows / min(seconds)
+    found: list[list[float]] = [[] for _ in runs]
+    for _ in range(times):
+        for run, spent in zip(runs, found, strict=True):
+            start = time.perf_counter()
+            run()
+            spent.append(time.perf_counter() - start)
+    return [min(spent) for spent in found]
+
+
+def million(rows: float, must: str = "", what: str = "rows") -> Figure:
+    """So many a second, as a figure."""
+    return Figure(rows / 1e6, f"M {what}/s", must)
 
 
 def quickstart_columns(rows: int) -> Configuration:
@@ -61,51 +97,230 @@ def serial_columns(rows: int) -> Configuration:
     return Configuration(**{name: filled[name] for name in COLUMNS})
 
 
-def scan_rate() -> float:
+@cache
+def rate(kind: str, machine: str) -> float:
+    """Columns in memory -> times, rows a second."""
+    columns = serial_columns(ROWS) if kind == "serial" else quickstart_columns(ROWS)
+    rows, hardware = max(np.size(x) for x in columns), load_hardware(machine)
+    return rows / seconds(lambda: batch.times_us(columns, hardware))[0]
+
+
+def times(kind: str, machine: str, must: str = "") -> Iterator[Figure]:
+    """`rate` as a figure."""
+    yield million(rate(kind, machine), must)
+
+
+def scan() -> Iterator[Figure]:
     """64 k-tiles, one DMA warp, persistent, depth 4: all choices static, durations data."""
 
     def row(load_us, compute_us, latency_us):
         pipeline = Pipeline(64, 1, 4, load_us, load_us, 0.01, latency_us, compute_us, 0.5, 1, 1, 0)
         return events.simulate(pipeline, max_steps=64, max_stages=4, unroll=4).end_us
 
-    scan = jax.jit(jax.vmap(row))
-    columns = np.random.default_rng(0).uniform(0.1, 1, (3, SCAN_ROWS))
-
-    def run():
-        for at in range(0, SCAN_ROWS, SCAN_CHUNK):
-            np.asarray(scan(*columns[:, at : at + SCAN_CHUNK]))
-
+    program = jax.jit(jax.vmap(row))
+    rows = SCAN_ROWS if jax.default_backend() == "cpu" else ON_DEVICE
+    chunk = SCAN_CHUNK if jax.default_backend() == "cpu" else rows
+    columns = np.random.default_rng(0).uniform(0.1, 1, (3, rows))
     with jax.enable_x64(True):
-        return rate(run, SCAN_ROWS)
+        parts = [jax.device_put(columns[:, at : at + chunk]) for at in range(0, rows, chunk)]
+        spent = seconds(lambda: jax.block_until_ready([program(*part) for part in parts]))[0]
+    yield million(rows / spent, ">= 0.5, 100 on a GPU")
+
+
+def on_device() -> Iterator[Figure]:
+    """Rows from their numbers to times, all on the device: the quickstart's mix."""
+    run = load_spec(QUICKSTART)
+    source = Source(run.hardware[0], run.product(run.hardware[0]))
+    with jax.enable_x64(True):
+        numbers = jax.device_put(np.arange(ON_DEVICE) % len(source.product))
+
+        def one() -> None:
+            inputs = source.inputs(numbers)
+            jax.block_until_ready(formulas(inputs, False, ("time_us",), source.neutral))
+
+        yield million(ON_DEVICE / seconds(one)[0])
+
+
+def contest(run: Spec) -> Contest:
+    """A best-of sweep's contest on its first machine."""
+    source = Source(run.hardware[0], run.product(run.hardware[0]))
+    part = Part(source, ("h200",), (), 0, len(source.product))
+    return Contest(source, 10, run.predicate(), partial(predict_times, part))
+
+
+def bounds() -> Iterator[Figure]:
+    """Bounds of families on problems: legal configurations that they cover, a second."""
+    billion = contest(load_spec(BILLION))
+    problems, laid = next(billion.chunks(0, 10**6)), billion.lay({}, 0)
+    covered = len(problems) * len(laid.twins)
+    none = np.full(len(problems), np.inf)
+    spent = seconds(lambda: billion.bounds_us(problems, laid, none))[0]
+    yield million(covered / spent, ">= 25", "legal rows")
+
+
+def best_of_problems(problems: int, tokens: int) -> Iterator[Figure]:
+    """The ten best of so many of the billion's problems, spread over all, at up to `tokens` token
+    counts."""
+    text = BILLION.read_text(encoding="utf-8")
+    text = text.replace("to = 6784, step = 8", f"to = {tokens}, step = 1")
+    race = contest(parse_spec(text, BILLION))
+    chosen = np.arange(0, len(race.outer), max(len(race.outer) // problems, 1))
+    chunks = [chosen[at : at + race.chunk] for at in range(0, len(chosen), race.chunk)]
+    race.winners(chunks[-1])
+    race.winners(chunks[0])
+    start = time.perf_counter()
+    close = sum(found.close for _, found in in_order(race.winners, chunks))
+    passed = time.perf_counter() - start
+    candidates = len(chosen) * len(race.inner)
+    yield million(candidates / passed, ">= 10,000 on a GPU", "candidates")
+    yield Figure(candidates / 1e9, f"G candidates in {passed:.1f} s")
+    yield Figure(100 * close / candidates, "% of candidates looked at one by one")
+
+
+def best_of_command() -> Iterator[Figure]:
+    """`wsjax sweep sweeps/billion.toml` as a command, compilation included (or what is kept of
+    it): its time, processor time and peak memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "wsjax.cli", "sweep", BILLION, "--out", f"{folder}/out"]
+        start = time.perf_counter()
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        passed = time.perf_counter() - start
+    if process.returncode:
+        raise SystemExit(f"{command} ended with {process.returncode}")
+    yield Figure(passed, "s", "<= 60")
+    yield Figure(used.ru_utime + used.ru_stime, "s of processors")
+    yield Figure(used.ru_maxrss / 2**20, "GiB at most", "<= 2")
+
+
+def whole_sweep() -> Iterator[Figure]:
+    """A sweep to Parquet, and `pyarrow.parquet.write_table` of the same table, in turn."""
+    text = QUICKSTART.read_text(encoding="utf-8")
+    text = text.replace(
+        "m = { from = 1, to = 8192, factor = 2 }", "m = { from = 64, to = 8192, step = 64 }"
+    )
+    run = parse_spec(text, "quickstart.toml")
+    with tempfile.TemporaryDirectory() as name:
+        folder, numbers = Path(name), count()
+        rows = sweep(run, folder / "table").rows
+        table = pq.read_table(folder / "table").combine_chunks()
+        repeating = [name for name in table.column_names if name not in tables.CONTINUOUS]
+        same: Any = {"use_dictionary": repeating, "write_batch_size": tables.WRITTEN_ROWS}
+        passed, alone, plain = seconds(
+            lambda: sweep(run, folder / str(next(numbers))),
+            lambda: pq.write_table(table, folder / "alone.parquet", **same),
+            lambda: pq.write_table(table, folder / "plain.parquet"),
+        )
+    yield Figure(passed / alone, "x writing alone, same options", "<= 1.5")
+    yield Figure(passed / plain, "x writing alone, pyarrow's own options")
+    yield million(rows / passed)
+
+
+def growth(name: str, few: int, many: int) -> Iterator[Figure]:
+    """The exponent with which the time of a row grows with one of its sizes."""
+    sizes = {"m": 4096, "n": 4096, "k": 4096, "block_m": 128, "block_n": 128, "block_k": 64}
+    rows = 65_536
+    hardware = load_hardware("h200-datasheet")
+
+    def columns(value: int) -> Configuration:
+        given = {**sizes, "stages": 4, "schedule": np.arange(rows) % 4, name: value}
+        filled = with_defaults(given)
+        return Configuration(**{n: filled[n] for n in COLUMNS})
+
+    two = [partial(batch.times_us, columns(value), hardware) for value in (few, many)]
+    short, long = seconds(*two, times=7)
+    yield Figure(float(np.log(long / short) / np.log(many / few)), "exponent", "<= 0.1")
+
+
+def row_growth() -> Iterator[Figure]:
+    """The exponent with which time grows with rows."""
+    hardware = load_hardware("h200")
+    columns = [quickstart_columns(size) for size in (200_000, 2_000_000)]
+    short, long = seconds(*(partial(batch.times_us, c, hardware) for c in columns))
+    rows = [np.size(c.m) for c in columns]
+    yield Figure(float(np.log(long / short) / np.log(rows[1] / rows[0])), "exponent", "<= 1.05")
+
+
+def heuristics() -> Iterator[Figure]:
+    """nvMatmulHeuristics' estimates of the configurations that it offers for the quickstart's
+    problems, one call each; and how many times as many rows are predicted here."""
+    try:
+        import nvMatmulHeuristics as peer  # noqa: N813 # pyright: ignore[reportMissingImports]
+    except ImportError:
+        yield Figure(float("nan"), "not installed (nvidia-matmul-heuristics)")
+        return
+    target, gpu = peer.NvMatmulHeuristicsTarget.CUTLASS3, peer.NvMatmulHeuristicsNvidiaGpu
+    interface = peer.NvMatmulHeuristicsInterfaceEx(target, gpu=gpu.H200_SXM)
+    layout = peer.NvMatmulHeuristicsMatmulLayout.TN_ROW_MAJOR
+    product = load_spec(QUICKSTART).product(load_hardware("h200"))
+    rows = product.take(np.arange(0, len(product), len(product) // 200))
+    shapes = sorted(set(zip(*(map(int, rows[name]) for name in "mnk"), strict=True)))
+    pairs = [
+        (ctypes.byref(found["nvmmhMatmulProblem"]), ctypes.byref(found["nvmmhKernelConfiguration"]))
+        for m, n, k in shapes
+        for found in interface.get(
+            interface.makeNvMatmulHeuristicsProblem(m, n, k, layout), 32, precision="HSH"
+        )
+    ]
+    one = partial(
+        interface.nvMatmulHeuristicsEstimateRuntime, interface.handle, b"HSH", ctypes.c_int(target)
+    )
+
+    def estimate() -> None:
+        for problem, kernel in pairs:
+            one(problem, kernel, interface.hardware_descriptor)
+
+    theirs = len(pairs) / seconds(estimate)[0]
+    yield Figure(theirs / 1e3, f"k estimates/s of {len(pairs):,} configurations")
+    yield Figure(rate("serial", "h200") / theirs, "x as many: serial", ">= 200")
+    yield Figure(rate("mix", "h200") / theirs, "x as many: the quickstart's mix", ">= 25")
+
+
+LINES: dict[str, Callable[[], Iterator[Figure]]] = {
+    "columns -> times, serial, a6000-paper": partial(times, "serial", "a6000-paper"),
+    "columns -> times, serial, h200": partial(times, "serial", "h200", ">= 15"),
+    "columns -> times, quickstart's mix, h200": partial(times, "mix", "h200", ">= 2.5"),
+    "nvMatmulHeuristics": heuristics,
+    "scan of 64 k-tiles": scan,
+    "row numbers -> times, on the device": on_device,
+    "bounds of a product sweep": bounds,
+    "best ten of 2,000 problems": partial(best_of_problems, 2_000, 6784),
+    "best ten of a billion, the command": best_of_command,
+    "sweep to Parquet": whole_sweep,
+    "growth with k_tiles": partial(growth, "k", 640, 64_000),
+    "growth with waves": partial(growth, "m", 4_096, 409_600),
+    "growth with stages": partial(growth, "stages", 2, 6),
+    "growth with rows": row_growth,
+}
+ON_GPU: dict[str, Callable[[], Iterator[Figure]]] = {
+    "scan of 64 k-tiles": scan,
+    "row numbers -> times, on the device": on_device,
+    "bounds of a product sweep": bounds,
+    "best ten of all problems": partial(best_of_problems, 10**9, 65_536),
+}
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--gpu", action="store_true")
+    given = parser.parse_args()
     compilations = []
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, *_, **__: compilations.append(event) if event == COMPILED else None
     )
-    h200, paper = load_hardware("h200"), load_hardware("a6000-paper")
-    table = Table("float64, columns in memory -> times", "M rows/s", "programs compiled", "must")
-    benches = [
-        ("closed form, serial, a6000-paper", lambda: time_rate(serial_columns(ROWS), paper), 20),
-        ("the same with all terms, h200", lambda: time_rate(serial_columns(ROWS), h200), None),
-        (
-            "quickstart's mix, all methods, h200",
-            lambda: time_rate(quickstart_columns(ROWS), h200),
-            2,
-        ),
-        ("scan, 64 k-tiles", scan_rate, 0.5),
-    ]
-    for name, bench, least in benches:
+    table = Table("float64", "figure", "", "must", "programs compiled")
+    for name, measure in (ON_GPU if given.gpu else LINES).items():
+        if not all(word in name for word in given.words):
+            continue
         compilations.clear()
-        rows_per_s = bench()
-        table.add_row(name, f"{rows_per_s / 1e6:.1f}", str(len(compilations)), str(least or ""))
-    Console().print(f"{jax.devices()[0].platform}, jax {jax.__version__}", table)
-
-
-def time_rate(columns: Configuration, hardware) -> float:
-    rows = max(np.size(x) for x in columns)
-    return rate(lambda: batch.times_us(columns, hardware), rows)
+        for figure in measure():
+            compiled = str(len(compilations))
+            table.add_row(name, f"{figure.value:,.2f}", figure.unit, figure.must, compiled)
+    devices = jax.devices()
+    heading = f"{len(devices)} x {devices[0].device_kind}, jax {jax.__version__}"
+    Console(width=max(Console().width, 110)).print(heading, table)
 
 
 if __name__ == "__main__":

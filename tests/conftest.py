@@ -1,6 +1,28 @@
-"""All numeric tests run in float64 with strict promotion, as the product's spine does."""
+"""All numeric tests run in float64 with strict promotion, as the product's spine does.
+
+Compiled programs are kept, as the command line keeps them: workers, the commands that tests start,
+and the next run share them.
+"""
+
+import os
+from pathlib import Path
 
 import jax
+import pytest
+
+COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+KEPT = {
+    "jax_compilation_cache_dir": os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED)),
+    "jax_persistent_cache_min_compile_time_secs": 0.2,
+}
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "standard")
+for name, value in KEPT.items():
+    jax.config.update(name, value)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A damaged entry of the cache is compiled again."""
+    config.addinivalue_line("filterwarnings", "ignore:.*persistent compilation cache")

@@ -1,5 +1,9 @@
 """Best-of sweeps: the same rows, to the bit, as keeping all and sorting."""
 
+import os
+import subprocess
+import sys
+
 import pandas as pd
 import pytest
 
@@ -97,11 +101,11 @@ def small(monkeypatch):
     """Several shards, chunks, layouts and rounds, however few the rows."""
     monkeypatch.setattr(shards_module, "SHARD_ROWS", 250)
     monkeypatch.setattr(shards_module, "SHARD_CANDIDATES", 3000)
-    monkeypatch.setattr(winners, "ON_CPU", winners.Sizes((4,), 100, 256, 256))
+    monkeypatch.setattr(winners, "ON_CPU", winners.Sizes((4,), 100, 256, 256, False))
     monkeypatch.setattr(winners, "INNER_ROWS", 400)
     monkeypatch.setattr(winners, "PENDING_ROWS", 300)
+    monkeypatch.setattr(winners, "PENDING_FAMILIES", 7)
     monkeypatch.setattr(winners, "FIRST", 2)
-    monkeypatch.setattr(winners, "WIDER", 2)
 
 
 def swept(text: str, tmp_path, name: str) -> tuple[Summary, pd.DataFrame]:
@@ -130,6 +134,61 @@ def test_best_rows_are_those_of_a_sort(name, best, tmp_path):
     assert summary.rows + summary.beaten == whole.rows
     assert summary.evaluated + summary.bounded == whole.rows
     assert summary.fastest == whole.fastest
+
+
+@pytest.mark.parametrize("name", ["ties", "filter of both"])
+def test_accelerators_find_the_same_rows(name, tmp_path, monkeypatch):
+    text = f"{SPECS[name]}\n[output]\nbest = 5\n"
+    _, expected = swept(text, tmp_path, "bounded")
+    monkeypatch.setattr(winners, "ON_CPU", winners.ON_CPU._replace(whole=True))
+    _, found = swept(text, tmp_path, "whole")
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+DIGEST = """
+import hashlib, sys
+from pathlib import Path
+import jax
+import numpy as np
+from wsjax.spec import parse_spec
+from wsjax.sources import Source
+from wsjax.sweeps import sweep
+from wsjax import winners
+
+whole = winners.ON_CPU._replace(whole=True)
+digest = hashlib.sha256()
+for number, text in enumerate(sys.argv[2:]):
+    winners.ON_CPU = whole if number == 2 else winners.ON_CPU
+    run = parse_spec(text, "devices.toml")
+    folder = Path(sys.argv[1]) / str(number)
+    sweep(run, folder)
+    for path in sorted(folder.iterdir()):
+        digest.update(path.read_bytes())
+rows = Source(run.hardware[0], run.product(run.hardware[0])).inputs(np.zeros(256, int))
+print(len(rows.configuration.m.sharding.device_set), digest.hexdigest())
+"""
+
+
+def test_two_devices_share_the_work_and_write_the_same_bytes(tmp_path):
+    best = "\n[output]\nbest = 3\n"
+    texts = [SPECS["serial"], SPECS["serial"] + best, SPECS["serial"] + best]
+
+    def found(devices: int) -> list[str]:
+        flags = f"--xla_force_host_platform_device_count={devices}"
+        folder = tmp_path / str(devices)
+        command = [sys.executable, "-c", DIGEST, str(folder), *texts]
+        done = subprocess.run(
+            command,
+            env=os.environ | {"XLA_FLAGS": flags},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.split()
+
+    one, two = found(1), found(2)
+    assert (one[0], two[0]) == ("1", "2")
+    assert one[1] == two[1]
 
 
 def test_resumed_best_rows_are_the_same_bytes(tmp_path, monkeypatch):

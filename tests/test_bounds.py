@@ -6,7 +6,7 @@ import pytest
 
 from wsjax import batch
 from wsjax.board import above, below
-from wsjax.bounds import family_bound_us
+from wsjax.bounds import Family, family_bound_us
 from wsjax.durations import ctas_per_sm
 from wsjax.hardware import load_hardware
 from wsjax.parameters import PARAMETERS
@@ -56,9 +56,10 @@ def random_machines(rng: np.random.Generator, spread: float) -> dict[str, np.nda
 
 @jax.jit
 @jax.vmap
-def bounds(inputs, family, deepest):
+def bounds(inputs, members, deepest, reach_us):
     ctas = ctas_per_sm(floats(inputs.configuration), inputs.machine)
-    return family_bound_us(floats(family), inputs.machine, deepest * 1.0, ctas)
+    family = Family(deepest * 1.0, ctas)
+    return family_bound_us(floats(members), inputs.machine, family, reach_us)
 
 
 @jax.jit
@@ -91,10 +92,16 @@ def test_bounds_are_below_and_brackets_around_exact_times(seed, spread):
     inputs, _ = batch.columns(columns, h200, machines)
     inputs = inputs.spread(np.arange(ROWS))
     with jax.enable_x64(True):
-        bound = np.asarray(bounds(inputs, *random_family(inputs.configuration, rng)))[legal]
+        family = random_family(inputs.configuration, rng)
+        bound = np.asarray(bounds(inputs, *family, np.full(ROWS, np.inf)))[legal]
+        reach = exact.time_us * rng.choice([0.9, 1.0, 1.0 + 1e-9, 1.1, 2.0], ROWS)
+        pruned = np.asarray(bounds(inputs, *family, reach))[legal]
         least, most = (np.asarray(x)[legal] for x in brackets(inputs))
     assert len(time_us) > ROWS / 3
     assert np.all(below(bound) <= time_us)
+    reached = time_us <= reach[legal]
+    assert np.all(below(pruned)[reached] <= time_us[reached])
+    assert np.all(pruned >= below(bound))
     assert np.all(below(least) <= time_us)
     assert np.all(time_us <= above(most))
     closed = exact.method[legal] == 0

@@ -16,7 +16,6 @@ import pytest
 
 import wsjax
 from wsjax import choosing
-from wsjax.choose_console import write_choice
 from wsjax.cli import main
 from wsjax.errors import InfeasibleError, InputError
 from wsjax.importers import kernel_names
@@ -188,6 +187,7 @@ def test_files(tmp_path, capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "2 of 4 kernels for 3 problems on h200 (calibrated)" in shown
     assert "proved: no set of 2 takes less" in shown
+    assert "cutlass_filter.txt leaves out what CUTLASS has not" not in shown
     choice = wsjax.choose(WORKLOAD, 2, kernels=KERNELS)
     assert pd.read_parquet(out / "assignment.parquet").equals(choice.assignment)
     assert "h200" in read_metadata(out / "assignment.parquet")["hardware"]
@@ -259,6 +259,7 @@ MISTAKES = {
     "cost": (WORKLOAD, {"kernels": KERNELS.assign(build_cost=-2)}, "'build_cost': negative in 5"),
     "include": (WORKLOAD, {"include": ["64x64x64"]}, f"'64x64x64'; did you mean '{NAMES[0]}'?"),
     "one text": (WORKLOAD, {"include": "abc"}, "include: expected a list of kernels' names"),
+    "no list": (WORKLOAD, {"include": None}, "include: expected a list of kernels' names, not"),
     "illegal": (WORKLOAD, {"include": [NAMES[4]]}, "can run no problem; leave it out"),
     "exclude": (WORKLOAD, {"exclude": ["7*"]}, "exclude: unknown kernel '7*'; valid: 64x64x64"),
     "both": (WORKLOAD, {"include": NAMES[:1], "exclude": ["64*"]}, "both in include and in"),
@@ -277,6 +278,19 @@ def test_mistakes(workload, options, message):
     options = {"k": 2, "kernels": KERNELS, **options}
     with pytest.raises(InputError, match=re.escape(message)):
         wsjax.choose(workload, **options)
+
+
+@pytest.mark.parametrize("name", ["wieght", "Weights", "count"])
+def test_a_weight_of_another_name_is_no_weight(name):
+    with pytest.warns(UserWarning, match=f"'{name}' has no effect.* call it 'weight'"):
+        choice = wsjax.choose(WORKLOAD.rename(columns={"weight": name}), 1, kernels=KERNELS)
+    assert choice.assignment["weight"].to_list() == [2, 1, 1]
+    assert len(repr(choice)) < 1000
+
+
+def test_a_misspelt_column_of_a_problem_is_told():
+    with pytest.warns(UserWarning, match="'dtypein' has no effect, and 'dtype_in' takes its"):
+        wsjax.choose(WORKLOAD.assign(dtypein="fp16"), 1, kernels=KERNELS)
 
 
 def test_exit_codes(tmp_path, capsys):
@@ -351,7 +365,18 @@ def test_loss_picture():
     assert ElementTree.fromstring(loss_svg(points[1:], "no loss")) is not None
 
 
-def test_choice_without_cutlass_kernels(tmp_path):
-    choice = wsjax.choose(WORKLOAD, 1, kernels=KERNELS.iloc[:1].assign(schedule="persistent"))
-    assert "cutlass_filter.txt" not in write_choice(choice, tmp_path)
-    assert choice.cutlass_filter == ""
+def test_kernels_that_cutlass_has_not(tmp_path, capsys):
+    source, kernels = tmp_path / "w.csv", tmp_path / "k.csv"
+    WORKLOAD.to_csv(source, index=False)
+    command = f"choose {source} -k 2 --kernels {kernels} --out {tmp_path}"
+    KERNELS.iloc[:1].assign(schedule="persistent").to_csv(kernels, index=False)
+    assert main(command.split()) == 0
+    assert "no cutlass_filter.txt: CUTLASS has none of these" in capsys.readouterr().out
+    assert not (tmp_path / "cutlass_filter.txt").exists()
+    both = f"{command} --include 64x64x64_s8_persistent_f1,128x256x64_s3_cooperative_f1"
+    rows = KERNELS.iloc[[0, 2]].assign(schedule=["persistent", "cooperative"])
+    rows.to_csv(kernels, index=False)
+    assert main(both.split()) == 0
+    left_out = "leaves out what CUTLASS has not: 64x64x64_s8_persistent_f1"
+    assert left_out in capsys.readouterr().out
+    assert "cooperative" in (tmp_path / "cutlass_filter.txt").read_text()

@@ -171,10 +171,11 @@ def test_ctrl_c_in_z3_ends_the_search(monkeypatch):
     assert found is not None
     assert not found.proved
     monkeypatch.setattr(z3.Solver, "check", lambda _: z3.unknown)
-    monkeypatch.setattr(z3.Solver, "reason_unknown", lambda _: "interrupted from keyboard")
-    limit = Deadline()
-    assert minimise(encoded, goals(task, encoded), limit) is None
-    assert limit.interrupted
+    for reason in ("interrupted from keyboard", "canceled", "timeout"):
+        monkeypatch.setattr(z3.Solver, "reason_unknown", lambda _, reason=reason: reason)
+        limit = Deadline()
+        assert minimise(encoded, goals(task, encoded), limit) is None
+        assert limit.interrupted == (reason != "timeout")
 
 
 def test_what_is_too_large_is_said(monkeypatch):

@@ -134,13 +134,14 @@ def test_all_mistakes_at_once(run):
 
 @pytest.mark.parametrize("flag", ["", "--json"])
 def test_ctrl_c_prints_the_best_found(monkeypatch, capsys, tmp_path, run, flag):
-    whole = candidates.lower_bounds
+    whole = candidates.figures
 
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
+        monkeypatch.setattr(candidates, "figures", whole)
         signal.raise_signal(signal.SIGINT)
-        return whole(*arguments)
+        return whole(*arguments, **options)
 
-    monkeypatch.setattr(candidates, "lower_bounds", interrupted)
+    monkeypatch.setattr(candidates, "figures", interrupted)
     monkeypatch.setattr(candidates, "FIRST_ROWS", 8)
     words = ["optimize", "-m", "512", "-n", "512", "-k", "256", "--hardware", "toy"]
     words += ["--space", str(tmp_path / "space.toml"), "--objective", "dma_wait"]

@@ -224,7 +224,10 @@ SECTIONS = [
     ("[output]\nbest = true", "output: best: expected a whole number from 1 to 100000, not true"),
     ("[output]\nbest = 3\nper = 'tile'", 'output: per: unknown word "tile"; valid: problem'),
     ("[output]\nper = 'problem'", 'output: per: only with keep = "best"; leave it out'),
-    ("[output]\npartition_by = 'hardware'", "output: partition_by: not available in this version"),
+    (
+        "[output]\npartition_by = 3",
+        "output: partition_by: expected columns' names in quotes, not 3",
+    ),
     ("[output]\nkep = 'all'", "output: kep: unknown key here; did you mean 'keep'?"),
     (
         "[problems]\nrows = [{ m = 1, n = 1, k = 1 }]",

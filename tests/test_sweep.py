@@ -1,6 +1,7 @@
 """Sweeps: what a directory holds, that it can be resumed and repeated, and what is refused."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from wsjax.cli import main
 from wsjax.errors import InputError, WsjaxError
 from wsjax.hardware import load_hardware
 from wsjax.space import COLUMNS
+from wsjax.stores import Folder
 from wsjax.tables import PREDICTION_COLUMNS
 
 SPEC = """
@@ -339,9 +341,9 @@ def test_a_damaged_shard_is_made_again(spec, tmp_path, damage):
 
 def test_two_sweeps_at_once_are_refused(tmp_path):
     with (
-        dataset.open_dataset(tmp_path / "d", {"a": "b"}, 1),
+        dataset.open_dataset(Folder(tmp_path / "d"), {"a": "b"}, ["part-00000.parquet"]),
         pytest.raises(WsjaxError, match="another sweep is writing here"),
-        dataset.open_dataset(tmp_path / "d", {"a": "b"}, 1),
+        dataset.open_dataset(Folder(tmp_path / "d"), {"a": "b"}, ["part-00000.parquet"]),
     ):
         pass
 
@@ -373,6 +375,21 @@ def test_command_line(spec, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out == ""
     assert main(["sweep", str(spec), "--out", str(spec.parent)]) == 2
     assert "holds files that no sweep wrote" in capsys.readouterr().err
+    with Folder(tmp_path / "results" / "small").held():
+        assert main(["sweep", str(spec)]) == 1
+        assert "results/small: another sweep is writing here" in capsys.readouterr().err
+    assert main(["sweep", str(spec), "--engine", "rey", "--shard-rows", "0"]) == 2
+    assert "--engine: unknown word 'rey'; did you mean 'ray'?" in capsys.readouterr().err
+    assert main(["sweep", str(spec), "--address", "auto"]) == 2
+    assert "--address: only with --engine ray" in capsys.readouterr().err
+
+
+def test_ray_is_an_extra(spec, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["sweep", str(spec), "--out", str(tmp_path / "out"), "--engine", "ray"]) == 2
+    assert capsys.readouterr().err == (
+        "wsjax: --engine ray: ray is not installed; pip install 'wsjax[ray]'\n"
+    )
 
 
 KILLED = """
@@ -411,6 +428,31 @@ def test_a_process_that_is_stopped_can_be_resumed(spec, tmp_path, number):
     assert {name: shards(out)[name] for name in left} == shards(whole)
 
 
+FULL = """
+import resource, sys
+from contextlib import nullcontext
+from wsjax import cli, shards, sweep_console
+shards.SHARD_ROWS, shards.BLOCK_ROWS = 256, 100
+def fill(done, candidates):
+    if done > 700:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
+sweep_console._progress = lambda *_, **__: nullcontext(fill)
+sys.exit(cli.main(["sweep", sys.argv[1], "--out", sys.argv[2]]))
+"""
+
+
+def test_a_disk_that_is_full_is_named_and_loses_nothing(spec, tmp_path):
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    command = [sys.executable, "-c", FULL, str(spec), str(out)]
+    stopped = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert stopped.returncode == 1
+    assert re.fullmatch(rf"wsjax: {out}/part-0000[2-5]\.parquet: File too large\n", stopped.stderr)
+    kept = shards(out)
+    assert 0 < wsjax.sweep(spec, out).resumed == len(kept) < 6
+    wsjax.sweep(spec, whole)
+    assert shards(out) == shards(whole)
+
+
 def test_memory_does_not_grow_with_rows(tmp_path, monkeypatch):
     """Python's and NumPy's peak, at 10 times the rows, in blocks of one size."""
     monkeypatch.setattr(shards_module, "SHARD_ROWS", 2**13)
@@ -429,6 +471,23 @@ def test_memory_does_not_grow_with_rows(tmp_path, monkeypatch):
         tracemalloc.stop()
         assert rows == sizes * 12_000
     assert peaks[2] < 1.6 * peaks[1]
+
+
+def test_memory_follows_the_rows_of_a_file(tmp_path):
+    path = tmp_path / "wide.toml"
+    path.write_text(
+        'hardware = "toy"\n[columns]\nm = { from = 1, to = 4000, step = 1 }\n'
+        "n = [128, 256, 384]\nk = 64\nblock_m = 128\nblock_n = 128\nblock_k = 64\n"
+        'stages = [1, 2]\nschedule = ["serial", "persistent"]\n'
+    )
+    wsjax.sweep(path, tmp_path / "compiled")
+    peaks = []
+    for rows in (2**12, 2**16):
+        tracemalloc.start()
+        wsjax.sweep(path, tmp_path / str(rows), shard_rows=rows)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[0] < 0.5 * peaks[1]
 
 
 def test_shards_say_what_they_are(spec, tmp_path):

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wsjax.ablation import ablate
     from wsjax.calibration import Calibration, calibrate
     from wsjax.choices import Choice
     from wsjax.choosing import choose
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from wsjax.optimization import optimize
     from wsjax.pages import Report, report
     from wsjax.predictions import predict
+    from wsjax.replay import replay_trace
+    from wsjax.results import open
     from wsjax.sweeps import sweep
     from wsjax.timeline import Timeline, trace
     from wsjax.validation import Validation, validate
@@ -31,6 +34,7 @@ __all__ = [
     "Timeline",
     "Validation",
     "WsjaxError",
+    "ablate",
     "calibrate",
     "choose",
     "explain",
@@ -38,8 +42,10 @@ __all__ = [
     "hardware_names",
     "import_table",
     "load_hardware",
+    "open",
     "optimize",
     "predict",
+    "replay_trace",
     "report",
     "sweep",
     "trace",
@@ -52,6 +58,7 @@ _MODULES = {
     "Explanation": "explaining",
     "Timeline": "timeline",
     "Validation": "validation",
+    "ablate": "ablation",
     "calibrate": "calibration",
     "choose": "choosing",
     "explain": "explaining",
@@ -60,9 +67,11 @@ _MODULES = {
     "InputError": "errors",
     "import_table": "importers",
     "WsjaxError": "errors",
+    "open": "results",
     "optimize": "optimization",
     "predict": "predictions",
     "Report": "pages",
+    "replay_trace": "replay",
     "report": "pages",
     "sweep": "sweeps",
     "trace": "timeline",

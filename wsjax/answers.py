@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from wsjax.candidates import Candidate, Index, Search, Task, best_of_classes, index
-from wsjax.constraints import NOT_MODELLED, Constraint, Terms, members, number_terms
+from wsjax.constraints import Constraint, Terms, members, number_terms
 from wsjax.deadlines import Deadline
 from wsjax.decide import Row, contradiction, first_that_meets, smallest_conflict
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError
@@ -76,16 +76,8 @@ def _sweep(task: Task, limit: Deadline) -> list[Answer]:
     _check(task, found, base)
     if task.objective.pareto:
         front, proved = front_of(task, found, limit)
-        answers = [Answer(_chosen(task, candidate), proved, None) for candidate in front]
-    else:
-        answers = _decide(task, best_of_classes(task, found, limit), base, limit)
-    if not answers and task.max_power_w is not None and not limit.passed:
-        every = best_of_classes(task, found, limit)
-        untimed = found.broken[found.broken & task.bit(NOT_MODELLED) > 0].tolist()
-        if every.complete:
-            broken = [candidate.broken for candidate in every.candidates]
-            raise _conflict(task, base, [*broken, *untimed])
-    return answers
+        return [Answer(_chosen(task, candidate), proved, None) for candidate in front]
+    return _decide(task, best_of_classes(task, found, limit), base, limit)
 
 
 def _events(task: Task, limit: Deadline) -> list[Answer]:

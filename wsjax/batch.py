@@ -22,21 +22,27 @@ from wsjax.limits import Facts
 from wsjax.programs import (
     KINDS,
     METHODS,
+    PARTS,
+    UNPROVED,
     Inputs,
     Prediction,
     describe,
     formulas,
     neutral_names,
     pipelines,
+    rates,
 )
+from wsjax.rows import over_devices
 from wsjax.sources import Source
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
 
 CHUNKS = (256, 8_192, 65_536)
-QUEUE_ROWS = 4_096
-SCAN_ROWS = 256
+QUEUES = (512, 4_096)
+SCAN_ROWS = 512
 RING_DEPTHS = (4, 8, 16, 32)
 THREADS = 2
+TABLE = tuple(name for name in Prediction._fields if name not in PARTS)
+"""What tables hold of a prediction."""
 
 
 def evaluate(
@@ -51,12 +57,17 @@ def evaluate(
     of the machine's own. legal_override: rows that are legal whatever `limits` says.
     """
     inputs, rows = columns(configurations, hardware, overrides, legal_override)
-    return _evaluate(_given(inputs, rows))
+    return Prediction(**_evaluate(_given(inputs, rows), Prediction._fields))
 
 
 def evaluate_rows(source: Source, numbers: np.ndarray) -> Prediction:
-    """Predict rows by their numbers; the same as `evaluate` finds for their columns."""
-    return _evaluate(_numbered(source, numbers))
+    """Predict rows by their numbers, as `evaluate` does by their columns, but for `PARTS`."""
+    return Prediction(**dict.fromkeys(PARTS), **_evaluate(_numbered(source, numbers), TABLE))
+
+
+def times_of_rows(source: Source, numbers: np.ndarray) -> np.ndarray:
+    """The times that `evaluate_rows` finds, to the bit, in µs."""
+    return _evaluate(_numbered(source, numbers), TABLE, waits=False)["time_us"]
 
 
 def times_us(
@@ -66,15 +77,7 @@ def times_us(
 ) -> np.ndarray:
     """Only the time of every row, in µs, NaN where it is illegal: the hot path of `evaluate`."""
     inputs, rows = columns(configurations, hardware, overrides)
-    feed, found = _given(inputs, rows), np.empty(rows)
-
-    def store(at: Any, time_us: np.ndarray) -> None:
-        found[at] = time_us
-
-    unsettled = _formulas(feed, store, time_only=True)
-    for at, prediction, _ in _by_steps(feed, unsettled):
-        store(at, prediction.time_us)
-    return found
+    return _evaluate(_given(inputs, rows), ("time_us",))["time_us"]
 
 
 class _Feed(NamedTuple):
@@ -95,8 +98,9 @@ def _given(inputs: Inputs, rows: int) -> _Feed:
 
     def part(start: int, stop: int, size: int) -> Inputs:
         mine = shared.take(np.s_[start:stop])
-        full = stop - start == size
-        return mine if full else mine.take(np.minimum(np.arange(size), stop - start - 1))
+        if stop - start < size:
+            mine = mine.take(np.minimum(np.arange(size), stop - start - 1))
+        return jax.tree.map(lambda x: over_devices(x) if np.ndim(x) else x, mine)
 
     schedule = inputs.configuration.schedule
     alone = not np.ndim(schedule) and int(schedule) == SERIAL
@@ -110,23 +114,30 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
         return source.inputs(_lengthened(numbers[start:stop], size))
 
     def at(rows: np.ndarray) -> Inputs:
-        size = -(-len(rows) // QUEUE_ROWS) * QUEUE_ROWS
-        return _to_numpy(source.inputs(_lengthened(numbers[rows], size)), len(rows))
+        size = _chunk(len(rows))
+        full = _lengthened(numbers[rows], -(-len(rows) // size) * size)
+        return _to_numpy(source.inputs(full), len(rows))
 
     return _Feed(len(numbers), part, at, source.schedule == SERIAL, source.neutral)
 
 
-def _evaluate(feed: _Feed) -> Prediction:
-    found = Prediction(*(np.empty(feed.rows, kind) for kind in KINDS))
-
-    def store(at: Any, prediction: Prediction) -> None:
-        for column, values in zip(found, prediction, strict=True):
-            column[at] = values
-
-    unsettled = _formulas(feed, store, time_only=False)
-    for at, prediction, method in _by_steps(feed, unsettled):
-        store(at, prediction)
-        found.method[at] = METHODS.index(method)
+def _evaluate(feed: _Feed, fields: tuple[str, ...], *, waits: bool = True) -> dict[str, np.ndarray]:
+    """These fields of the prediction of every row; without `waits`, dma_wait_us may be wrong."""
+    found = {name: np.empty(feed.rows, KINDS[name]) for name in fields}
+    _formulas(feed, found)
+    unproved = found["time_us"] == UNPROVED
+    left = unproved
+    if waits and "dma_wait_us" in found:
+        left = unproved | (found["dma_wait_us"] == UNPROVED)
+    for at, prediction, method in _by_steps(feed, np.flatnonzero(left)):
+        new = unproved[at]
+        for name, column in found.items():
+            if name == "method":
+                column[at] = METHODS.index(method)
+            elif name == "dma_wait_us":
+                column[at] = prediction.dma_wait_us
+            else:
+                column[at] = np.where(new, getattr(prediction, name), column[at])
     return found
 
 
@@ -156,25 +167,25 @@ def columns(
     return inputs, lengths.pop()
 
 
-def _formulas(feed: _Feed, store: Callable[[Any, Any], None], *, time_only: bool) -> np.ndarray:
-    """Store every row by the closed form, in chunks -> the rows for which that is not exact.
+def _formulas(feed: _Feed, found: dict[str, np.ndarray]) -> None:
+    """Fill columns by the closed form, in chunks, on several threads.
 
     Chunks have a few sizes, so that few programs are compiled.
     """
-    size = next(size for size in CHUNKS if feed.rows <= size or size == CHUNKS[-1])
-    settled = np.empty(feed.rows, bool)
+    size = _chunk(feed.rows)
 
     def run(start: int) -> None:
         stop = min(start + size, feed.rows)
         with jax.enable_x64(True):
             part = feed.part(start, stop, size)
-            results = formulas(part, feed.alone, time_only, feed.neutral)
-            found, exact = _to_numpy(results, stop - start)
-        store(np.s_[start:stop], found)
-        settled[start:stop] = exact
+            columns = formulas(part, feed.alone, tuple(found), feed.neutral)
+            if "tflops" in found:
+                columns["tflops"] = rates(part, columns["time_us"])
+            columns = _to_numpy(columns, stop - start)
+        for name, column in found.items():
+            column[start:stop] = columns[name]
 
     list(_threads().map(run, range(0, feed.rows, size)))
-    return np.flatnonzero(~settled)
 
 
 def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction, str]]:
@@ -190,12 +201,13 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
     queues = [
         (queue, RING_DEPTHS[depth])
         for depth in np.unique(depths)
-        for queue in _pieces(order[depths[order] == depth], QUEUE_ROWS)
+        for queue in _pieces(order[depths[order] == depth], QUEUES[-1])
     ]
 
     def jump(queue: np.ndarray, depth: int) -> tuple[np.ndarray, Prediction, np.ndarray]:
         with jax.enable_x64(True):
-            full = inputs.spread(_lengthened(queue, QUEUE_ROWS))
+            size = next(size for size in QUEUES if len(queue) <= size)
+            full = inputs.spread(_lengthened(queue, size))
             outcome, finished = periodic.solve(pipelines(full), len(queue), depth)
             return queue, *_to_numpy((describe(full, outcome), finished), len(queue))
 
@@ -218,6 +230,11 @@ def _threads() -> ThreadPoolExecutor:
 
 def _pieces(rows: np.ndarray, length: int) -> list[np.ndarray]:
     return [rows[start : start + length] for start in range(0, len(rows), length)]
+
+
+def _chunk(rows: int) -> int:
+    """The greatest size of which the rows fill a quarter, or the least."""
+    return max(size for size in CHUNKS if size <= max(4 * rows, CHUNKS[0]))
 
 
 def _lengthened(rows: np.ndarray, length: int) -> np.ndarray:

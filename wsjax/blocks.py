@@ -1,5 +1,6 @@
 """Some of a sweep's rows: from their numbers to the columns of a table."""
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from wsjax.sources import Source
 
+DEFAULTS = {name: c.default_number for name, c in COLUMNS.items() if c.default_number is not None}
 BLOCK_ROWS = 2**16
 """Rows that are predicted, and held in memory, at once."""
 
@@ -65,7 +67,7 @@ def legal_rows(part: Part, predicate: Predicate | None, start: int, stop: int) -
     reason = part.source.reasons(_full(numbers))[: len(numbers)]
     passes = np.ones(len(numbers), bool)
     if predicate is not None:
-        passes = predicate.mask(_numbers(part, numbers), len(numbers))
+        passes = predicate.mask(_read(part, numbers, predicate.names), len(numbers))
     counts = np.bincount(reason[passes], minlength=len(REASONS))
     return Kept(numbers[passes & (reason == 0)], int(len(numbers) - passes.sum()), counts)
 
@@ -90,7 +92,7 @@ def predict_times(part: Part, numbers: np.ndarray) -> np.ndarray:
     """The times of legal rows, in µs: those of `predict_rows`."""
     from wsjax import batch
 
-    times = [batch.evaluate_rows(part.source, piece).time_us for piece in pieces(numbers)]
+    times = [batch.times_of_rows(part.source, piece) for piece in pieces(numbers)]
     return np.concatenate([np.zeros(0), *times])
 
 
@@ -119,6 +121,21 @@ def _numbers(part: Part, numbers: np.ndarray) -> dict[str, Any]:
     )
     configuration = frames.resolve({n: v for n, v in given.items() if n in COLUMNS}, facts)
     return given | configuration._asdict()
+
+
+def _read(part: Part, numbers: np.ndarray, names: tuple[str, ...]) -> dict[str, Any]:
+    """The columns that a filter reads; only if one follows from others, all."""
+    axes = part.product.axes
+    wanted = [i for i, axis in enumerate(axes) if {*axis.names} & {*names}]
+    constants = DEFAULTS | part.product.constants
+    found = {name: constants[name] for name in names if name in constants}
+    if not {*names} <= {*found, *part.product.names}:
+        return _numbers(part, numbers)
+    lengths = [len(axis) for axis in axes]
+    for i in wanted:
+        digit = numbers // math.prod(lengths[i + 1 :]) % lengths[i]
+        found |= {name: x for name, x in axes[i].take(digit).items() if name in names}
+    return found
 
 
 def _altered(part: Part, columns: dict[str, Any], rows: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -9,14 +10,14 @@ SLACK = 1e-9
 """Relative: what rounding may do to a bound, and much more."""
 
 
-def below(times_us: np.ndarray) -> np.ndarray:
-    """A little less, so that rounding is no matter."""
-    return times_us - SLACK * np.abs(times_us)
+def below(times_us: Any) -> Any:
+    """A little less, so that rounding is no matter; of arrays of any kind."""
+    return times_us - SLACK * abs(times_us)
 
 
-def above(times_us: np.ndarray) -> np.ndarray:
+def above(times_us: Any) -> Any:
     """A little more."""
-    return times_us + SLACK * np.abs(times_us)
+    return times_us + SLACK * abs(times_us)
 
 
 def rank_within(groups: np.ndarray) -> np.ndarray:
@@ -64,6 +65,12 @@ class Board:
         self.row = np.concatenate([self.row, row])
         self.least_us = np.concatenate([self.least_us, below(least_us)])
         self._keep(self.least_us <= self.reach_us[self.problem])
+
+    def enter(self, problem: np.ndarray, row: np.ndarray) -> None:
+        """Let rows compete of whose times nothing is known here."""
+        self.problem = np.concatenate([self.problem, problem])
+        self.row = np.concatenate([self.row, row])
+        self.least_us = np.concatenate([self.least_us, np.zeros(len(row))])
 
     @property
     def count(self) -> int:

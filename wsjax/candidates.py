@@ -1,7 +1,7 @@
 """The sweep over a space: which of its kernels a decision has to know.
 
-A lower bound of every kernel's time comes first (`closed.lower_bound`, a few operations). Then the
-exact model evaluates kernels in the order of their bounds, until no other can matter: its bound is
+Every kernel's figures come first (`figures`): exact for most, lower bounds for the rest. Of these
+the exact model evaluates some in the order of their bounds, until no other can matter: its bound is
 above what its like has reached. Kernels that break the same constraints are alike, a *class*: only
 the best of a class can be an answer, whatever is decided about the constraints. So the few
 candidates that are left stand for the whole space, and nothing is lost.
@@ -12,45 +12,38 @@ the kernel's number in its space.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from wsjax import batch
-from wsjax.closed import exchange_us, lower_bound, slopes
 from wsjax.constraints import NOT_MODELLED, POWER, Constraint, array_terms, violations
 from wsjax.deadlines import Deadline
-from wsjax.durations import kernel
-from wsjax.events import PINGPONG, Pipeline, isolate
+from wsjax.figures import CHUNKS, Figures, figures
 from wsjax.hardware import Hardware
 from wsjax.limits import smem_bytes
-from wsjax.objectives import FIGURES, ROUNDING, Objective
+from wsjax.objectives import Objective
 from wsjax.power import power_w
-from wsjax.programs import Inputs, floats, neutral_names, without
 from wsjax.space import Configuration
 from wsjax.spaces import Space
 
-CHUNKS = (8_192, 65_536)
-FIRST_ROWS, MORE_ROWS = 256, 8_192
+FIRST_ROWS, MORE_ROWS = 512, 4_096
 """How many kernels are evaluated exactly at once: at first, and then."""
 
 
 class Index(NamedTuple):
-    """Every kernel of a space on one problem: its number, lower bounds of its scores (parts, rows)
-    and the constraints that it breaks, as bits. `complete`: all of them, none left out for lack of
-    time."""
+    """Every kernel of a space on one problem: its number, its scores (parts, rows), whether they
+    are `exact`, else lower bounds, and the constraints that it breaks, as bits. `complete`: all of
+    them, none left out for lack of time."""
 
     numbers: np.ndarray
-    bounds: np.ndarray
+    scores: np.ndarray
+    exact: np.ndarray
     broken: np.ndarray
     complete: bool
 
 
 class Candidate(NamedTuple):
-    """A kernel that was evaluated. `key`: its place in the fixed order."""
+    """A kernel whose figures are exact. `key`: its place in the fixed order."""
 
     key: tuple[float, ...]
     broken: int
@@ -91,142 +84,148 @@ class Task:
         """The bit of the constraint of this reason."""
         return 1 << [constraint.reason for constraint in self.constraints].index(reason)
 
+    def memory(self, c: Configuration) -> np.ndarray:
+        """The shared memory of each kernel, in bytes."""
+        terms = array_terms(c, self.hardware)
+        return smem_bytes(c, terms.facts, terms.in_bytes, terms.out_bytes)
+
+    def figures(self, c: Configuration, *, solve: bool = False) -> Figures:
+        """The figures of kernels; all exact with `solve`."""
+        size = next((size for size in CHUNKS if len(self.space) <= size), CHUNKS[-1])
+        waits = "dma_wait_us" in self.objective.columns
+        return figures(c, self.hardware, size, waits=waits, solve=solve)
+
 
 def index(task: Task, limit: Deadline) -> Index:
-    """Every kernel's bounds and broken constraints; a block of kernels at least."""
-    facts = task.hardware.facts
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    """Every kernel's scores and broken constraints; a block of kernels at least.
+
+    Where power is limited, of which a bound of a time says nothing, all scores are exact.
+    """
+    parts = [(np.zeros(0, int), np.zeros((len(task.objective.parts), 0)), *np.zeros((2, 0), int))]
     complete = True
-    for numbers, c in task.space.blocks(task.problem, facts):
-        terms = array_terms(c, task.hardware)
-        figures = {
-            **lower_bounds(c, task.hardware),
-            "smem_bytes": smem_bytes(c, facts, terms.in_bytes, terms.out_bytes),
-        }
-        broken = violations(terms, task.constraints, len(numbers))
-        parts.append((numbers, task.objective.bounds(figures), broken))
+    for numbers, c in task.space.blocks(task.problem, task.hardware.facts):
+        broken = violations(array_terms(c, task.hardware), task.constraints, len(numbers))
+        parts.append((numbers, *_scores(task, c, broken)))
         if limit.passed and numbers[-1] + 1 < len(task.space):
             complete = False
             break
-    if not parts:
-        parts = [(np.zeros(0, int), np.zeros((len(task.objective.parts), 0)), np.zeros(0, int))]
-    numbers, bounds, broken = zip(*parts, strict=True)
-    return Index(
-        np.concatenate(numbers), np.concatenate(bounds, axis=1), np.concatenate(broken), complete
+    numbers, scores, exact, broken = zip(*parts, strict=True)
+    found = Index(
+        np.concatenate(numbers),
+        np.concatenate(scores, axis=1),
+        np.concatenate(exact) > 0,
+        np.concatenate(broken),
+        complete,
     )
-
-
-def lower_bounds(c: Configuration, hardware: Hardware) -> dict[str, np.ndarray]:
-    """What the exact `time_us` and `math_wait_us` of each kernel, legal or not, don't go below; inf
-    where it has none. At least one field of `c` is an array."""
-    inputs, rows = batch.columns(c, hardware)
-    neutral = neutral_names(inputs.machine.parameters)
-    size = next(size for size in CHUNKS if rows <= size or size == CHUNKS[-1])
-    found = np.empty((2, rows))
-    with jax.enable_x64(True):
-        for start in range(0, rows, size):
-            stop = min(start + size, rows)
-            part = inputs.take(np.minimum(np.arange(start, start + size), stop - 1))
-            found[:, start:stop] = np.asarray(_lower_bounds(part, neutral))[:, : stop - start]
-    time_us, math_wait_us = np.where(np.isnan(found), np.inf, found)
-    return {"time_us": time_us, "math_wait_us": math_wait_us}
-
-
-@partial(jax.jit, static_argnames="neutral")
-def _lower_bounds(inputs: Inputs, neutral: tuple[str, ...]) -> jax.Array:
-    def one(i: Inputs) -> jax.Array:
-        whole = kernel(floats(i.configuration), without(i.machine, neutral))
-        end_us = lower_bound(whole.full)
-        exchanged_us = exchange_us(whole.full, whole.first, whole.last)
-        time_us = whole.launch_us + end_us + exchanged_us
-        return jnp.stack([time_us, _least_wait_us(whole.full, end_us)])
-
-    return jax.vmap(one, in_axes=(inputs.axes,), out_axes=1)(inputs)
-
-
-def _least_wait_us(pipeline: Pipeline, end_us: jax.Array) -> jax.Array:
-    """What MATH waits at least in a run that does not end before `end_us`.
-
-    It waits when it neither computes nor stores. Ping-pong's stores hide under the other group's
-    mainloops but for the last, if they are no longer than these; else the first load is waited for.
-    """
-    once, repeats = isolate(pipeline)
-    p, steps = once, once.k_tiles * once.tiles
-    pingpong = p.schedule == PINGPONG
-    stores_us = p.epilogue_us * jnp.where(pingpong, 1.0, p.tiles)
-    wait_us = end_us * (1.0 - ROUNDING) - (steps * p.compute_us + stores_us) * repeats
-    hidden = (p.epilogue_us <= p.k_tiles * p.compute_us) | (p.tiles <= 2)
-    first_us = (slopes(p).landing + p.load_latency_us) * repeats
-    return jnp.maximum(jnp.where(pingpong & ~hidden, first_us, wait_us), 0.0)
-
-
-class Evaluated(NamedTuple):
-    """Kernels with their exact figures, in the fixed order: `keys` (scores, bytes, numbers)."""
-
-    keys: np.ndarray
-    broken: np.ndarray
-    figures: dict[str, np.ndarray]
-
-    def candidate(self, at: int) -> Candidate:
-        """The kernel at a position."""
-        figures = {name: values[at].item() for name, values in self.figures.items()}
-        return Candidate(tuple(self.keys[:, at].tolist()), int(self.broken[at]), figures)
-
-
-def evaluate(task: Task, numbers: np.ndarray, broken: np.ndarray) -> Evaluated:
-    """The exact figures of these kernels, legal or not, and whether they draw too much power."""
-    c = task.configurations(numbers)
-    prediction = batch.evaluate(c, task.hardware, legal_override=np.asarray(True))
-    figures = {name: getattr(prediction, name) for name in FIGURES.values()}
-    if task.hardware.energy:
-        figures["power_w"] = power_w(c, task.hardware, prediction.time_us)
     if task.max_power_w is not None:
-        broken = broken | np.where(figures["power_w"] > task.max_power_w, task.bit(POWER), 0)
-    keys = np.stack([*task.objective.scores(figures), figures["smem_bytes"], numbers])
-    order = np.lexsort(keys[::-1])
-    in_order = {name: values[order] for name, values in figures.items()}
-    return Evaluated(keys[:, order], broken[order], in_order)
+        left = np.flatnonzero(~found.exact & is_modelled(task, found))
+        for start in range(0, len(left), MORE_ROWS):
+            if limit.passed:
+                return found._replace(complete=False)
+            settle(task, found, left[start : start + MORE_ROWS])
+    return found
+
+
+def _scores(
+    task: Task, c: Configuration, broken: np.ndarray, *, solve: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores of kernels, whether they are exact, and the broken constraints, power among them."""
+    own = task.figures(c, solve=solve)
+    columns = {**own._asdict(), "smem_bytes": task.memory(c)}
+    exact = task.objective.scores(columns)
+    if task.max_power_w is not None:
+        over = power_w(c, task.hardware, own.time_us) > task.max_power_w
+        broken = broken | np.where(over & own.exact, task.bit(POWER), 0)
+    return np.where(own.exact, exact, task.objective.bounds(columns)), own.exact, broken
+
+
+def settle(task: Task, found: Index, rows: np.ndarray) -> None:
+    """Make the scores of some rows exact."""
+    c = task.configurations(found.numbers[rows])
+    scores, exact, broken = _scores(task, c, found.broken[rows], solve=True)
+    found.scores[:, rows], found.exact[rows], found.broken[rows] = scores, exact, broken
+
+
+def is_modelled(task: Task, found: Index) -> np.ndarray:
+    """Which rows the model covers, so that they can be evaluated."""
+    return found.broken & task.bit(NOT_MODELLED) == 0
+
+
+def keys(task: Task, found: Index, rows: np.ndarray) -> np.ndarray:
+    """The places of some rows in the fixed order: (scores, bytes, number; rows)."""
+    c = task.configurations(found.numbers[rows])
+    return np.stack([*found.scores[:, rows], task.memory(c), found.numbers[rows]])
+
+
+def candidates(task: Task, found: Index, rows: np.ndarray) -> list[Candidate]:
+    """Some rows of exact scores with their figures, in the fixed order."""
+    if not len(rows):
+        return []
+    places = keys(task, found, rows)
+    order = np.lexsort(places[::-1])
+    rows, places = rows[order], places[:, order]
+    c = task.configurations(found.numbers[rows])
+    own = task.figures(c, solve=True)
+    names = ("time_us", "math_wait_us", *task.objective.columns)
+    columns = {**own._asdict(), "smem_bytes": task.memory(c)}
+    columns = {name: columns[name] for name in (*names, "smem_bytes")}
+    if task.hardware.energy:
+        columns["power_w"] = power_w(c, task.hardware, own.time_us)
+    return [
+        Candidate(
+            tuple(places[:, at].tolist()),
+            int(found.broken[row]),
+            {name: values[at].item() for name, values in columns.items()},
+        )
+        for at, row in enumerate(rows)
+    ]
 
 
 def best_of_classes(task: Task, found: Index, limit: Deadline) -> Search:
     """Of each class of kernels the best, of those that meet all constraints the best two; classes
     that can't be better than that are left out.
 
-    Those that meet all constraints come first, and `FIRST_ROWS` are evaluated in any case. All are,
-    where power is limited, of which the bound of a time says nothing.
+    Those that meet all constraints come first, and some are evaluated in any case.
     """
+    modelled = is_modelled(task, found)
     classes, codes = np.unique(found.broken, return_inverse=True)
-    order = np.lexsort((found.bounds[0], found.broken != 0))
-    order = order[(found.broken[order] & task.bit(NOT_MODELLED)) == 0]
-    best: dict[int, list[Candidate]] = {}
     rows = FIRST_ROWS
     while True:
-        if task.max_power_w is None:
-            limits = np.asarray([_limit(best, int(bits)) for bits in classes])
-            order = order[found.bounds[0, order] <= limits[codes[order]]]
-        if not len(order) or (best and limit.passed):
+        open_ = modelled & (found.scores[0] <= _limits(found, classes, codes, modelled)[codes])
+        left = np.flatnonzero(open_ & ~found.exact)
+        reached = found.scores[0, modelled & found.exact & (found.broken == 0)].min(initial=np.inf)
+        if not len(left) or (limit.passed and (reached < np.inf or rows > FIRST_ROWS)):
             break
-        chosen, order = order[:rows], order[rows:]
-        _update(best, evaluate(task, found.numbers[chosen], found.broken[chosen]))
+        order = np.lexsort((found.scores[0, left], found.broken[left] != 0))
+        settle(task, found, left[order[:rows]])
         rows = MORE_ROWS
-    candidates = sorted(candidate for own in best.values() for candidate in own)
-    left = found.bounds[0, order[found.broken[order] == 0]].min(initial=np.inf)
-    reached = best[0][0].key[0] if best.get(0) else np.inf
-    complete = found.complete and (bool(left > reached) or not len(order))
-    return Search(candidates, float(min(left, reached)) if found.complete else 0.0, complete)
+    best = _firsts(task, found, np.flatnonzero(open_ & found.exact))
+    least = found.scores[0, left[found.broken[left] == 0]].min(initial=np.inf)
+    complete = found.complete and (bool(least > reached) or not len(left))
+    return Search(
+        candidates(task, found, best),
+        float(min(least, reached)) if found.complete else 0.0,
+        complete,
+    )
 
 
-def _limit(best: Mapping[int, list[Candidate]], broken: int) -> float:
-    """The first score above which no further kernel of a class matters."""
-    own, answers = best.get(broken, []), best.get(0, [])
-    if not broken:
-        return answers[1].key[0] if len(answers) > 1 else np.inf
-    return min([candidate.key[0] for candidate in (*own[:1], *answers[:1])], default=np.inf)
+def _limits(
+    found: Index, classes: np.ndarray, codes: np.ndarray, modelled: np.ndarray
+) -> np.ndarray:
+    """For each class the first score above which no further kernel of it matters."""
+    rows = found.exact & modelled
+    least = np.full(len(classes), np.inf)
+    np.minimum.at(least, codes[rows], found.scores[0, rows])
+    meeting = found.scores[0, rows & (found.broken == 0)]
+    two = np.sort(np.partition(meeting, 1)[:2]) if len(meeting) > 1 else [*meeting, np.inf, np.inf]
+    return np.where(classes == 0, two[1], np.minimum(least, two[0]))
 
 
-def _update(best: dict[int, list[Candidate]], new: Evaluated) -> None:
-    """Let kernels compete for the best of their classes."""
-    firsts = np.unique(new.broken, return_index=True)[1]
-    for at in {*firsts.tolist(), *np.flatnonzero(new.broken == 0)[:2].tolist()}:
-        one = new.candidate(at)
-        best[one.broken] = sorted([*best.get(one.broken, []), one])[: 1 if one.broken else 2]
+def _firsts(task: Task, found: Index, rows: np.ndarray) -> np.ndarray:
+    """Of each class the first in the fixed order, of those that meet all constraints two."""
+    if not len(rows):
+        return rows
+    rows = rows[np.lexsort(keys(task, found, rows)[::-1])]
+    firsts = np.unique(found.broken[rows], return_index=True)[1]
+    two = np.flatnonzero(found.broken[rows] == 0)[:2]
+    return rows[np.union1d(firsts, two)]

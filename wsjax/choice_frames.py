@@ -56,6 +56,7 @@ def choice(
         candidates=found.candidates,
         measured=measured,
         cutlass_filter=kernel_lists.cutlass_filter(kind for _, kind in lists),
+        not_in_cutlass=kernel_lists.not_in_cutlass(lists),
         triton_configs=kernel_lists.triton_configs(lists),
         seconds=found.seconds,
         interrupted=found.interrupted,

@@ -1,6 +1,6 @@
 """A choice of kernels as frames: the set, which kernel each problem gets, and the loss."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from wsjax import tables
@@ -53,14 +53,15 @@ class Choice:
     time_us: weighted, of all problems; no set takes less than `bound_us`; `proved`: this one takes
     no more, but for `rounding_us`. all_us: with all available kernels. available, candidates: how
     many kernels can run anything, and are left without those that others can stand for.
-    cutlass_filter, triton_configs: the set as those tools take it (`wsjax.kernel_lists`).
+    cutlass_filter, triton_configs: the set as those tools take it (`wsjax.kernel_lists`);
+    not_in_cutlass: the kernels that CUTLASS has not.
     interrupted: by Ctrl-C.
     """
 
-    hardware: Hardware
-    kernels: Any
-    assignment: Any
-    loss: Any
+    hardware: Hardware = field(repr=False)
+    kernels: Any = field(repr=False)
+    assignment: Any = field(repr=False)
+    loss: Any = field(repr=False)
     names: tuple[str, ...]
     k: int
     time_us: float
@@ -71,8 +72,9 @@ class Choice:
     available: int
     candidates: int
     measured: Measured | None
-    cutlass_filter: str
-    triton_configs: str
+    cutlass_filter: str = field(repr=False)
+    not_in_cutlass: tuple[str, ...]
+    triton_configs: str = field(repr=False)
     seconds: float
     interrupted: bool
 

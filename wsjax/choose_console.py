@@ -36,6 +36,7 @@ def run_choose(
         _show(found)
         if written:
             print(f"written to {out}: {', '.join(written)}")
+            _show_missing(found)
     return INTERRUPTED if found.interrupted else 0
 
 
@@ -112,6 +113,15 @@ def _show(found: Choice) -> None:
     )
     if found.measured is not None:
         _show_measured(found.measured)
+
+
+def _show_missing(found: Choice) -> None:
+    """Which kernels the filter for CUTLASS leaves out."""
+    missing = ", ".join(found.not_in_cutlass[:KERNELS_SHOWN])
+    if missing and found.cutlass_filter:
+        print(f"cutlass_filter.txt leaves out what CUTLASS has not: {missing}")
+    elif missing:
+        print("no cutlass_filter.txt: CUTLASS has none of these kernels")
 
 
 def _problems(found: Choice) -> str:

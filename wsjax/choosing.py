@@ -1,6 +1,6 @@
 """Few kernels for a whole workload: `choose`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -16,6 +16,7 @@ from wsjax.choices import Choice, Measured
 from wsjax.errors import InputError, gather, nearest
 from wsjax.hardware import Hardware, load_hardware
 from wsjax.kernel_sets import Chosen, Demand, choose_sets
+from wsjax.space import shown
 from wsjax.time_tables import BUILD_COST, Offer, read_offer
 
 TIMEOUT_S = 120.0
@@ -135,8 +136,8 @@ def _positions(
     option: str, words: Sequence[str], names: Sequence[str], patterns: bool
 ) -> tuple[int, ...]:
     """The kernels that names (or patterns) mean, in order."""
-    if isinstance(words, str):
-        raise InputError(f"{option}: expected a list of kernels' names, not '{words}'")
+    if isinstance(words, str) or not isinstance(words, Iterable):
+        raise InputError(f"{option}: expected a list of kernels' names, not {shown(words)}")
     found: set[int] = set()
     problems = []
     for word in words:

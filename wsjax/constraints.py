@@ -5,9 +5,11 @@ Each constraint judges NumPy columns and Z3 terms with the same arithmetic (`wsj
 """
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,15 @@ NOT_MODELLED = "not_modelled"
 POWER = "power"
 WHERE = COLUMNS | FACTS
 """What a user's condition may read: a configuration's columns and the machine's facts."""
+
+MINIMISED = "it can be minimised (objective), not limited"
+FIGURES = {
+    "smem_bytes": "limit it with max_smem_bytes",
+    "power_w": "limit it with max_power_w",
+    **dict.fromkeys(("time_us", "math_wait_us", "dma_wait_us"), MINIMISED),
+}
+"""What a kernel's prediction says, which conditions can't read."""
+FIGURE = re.compile(rf"\b({'|'.join(FIGURES)})\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +108,22 @@ def user_constraints(
         if not isinstance(text, str):
             problems.append(f"where: expected a condition in quotes, not {shown(text)}")
             continue
+        if figure := FIGURE.search(text):
+            problems.append(f"where: '{figure[0]}' is no column; {FIGURES[figure[0]]}")
+            continue
         try:
             parse(text, WHERE)
             found += [_condition(parse(part, WHERE)) for part in _conjuncts(text)]
         except InputError as error:
             problems += [f"where: {problem}" for problem in error.problems]
     if max_smem_bytes is not None:
-        if type(max_smem_bytes) is not int or max_smem_bytes < 1:
+        whole = isinstance(max_smem_bytes, Integral) and not isinstance(max_smem_bytes, bool)
+        if not whole or max_smem_bytes < 1:
             problems.append(
                 f"max_smem_bytes: expected a whole number above 0, not {shown(max_smem_bytes)}"
             )
         else:
-            found.append(_memory(max_smem_bytes))
+            found.append(_memory(int(max_smem_bytes)))
     if len(found) > CONDITIONS_MAX:
         problems.append(
             f"where: {len(found)} conditions; at most {CONDITIONS_MAX} can be told apart"
@@ -189,7 +204,7 @@ def _memory(most: int) -> Constraint:
 
 
 def power_constraint(max_power_w: float) -> Constraint:
-    """A limit of power, which `candidates.evaluate` judges."""
+    """A limit of power, which `candidates.index` judges."""
     text = f"mean power of at most {max_power_w:g} W"
     return Constraint(text, lambda _: [], exact=False, reason=POWER)
 

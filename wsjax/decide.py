@@ -21,6 +21,8 @@ from wsjax.where import Predicate
 
 CONTRADICTION_S = 2.0
 """How long to look for a contradiction among the user's conditions alone."""
+DECISION_S = 1.0
+"""What a decision may take however late it is: a table is small."""
 
 
 class Row(NamedTuple):
@@ -40,7 +42,7 @@ def first_that_meets(
     """
     optimizer = z3.Optimize()
     if timeout_s is not None:
-        optimizer.set("timeout", max(1, int(timeout_s * 1000)))
+        optimizer.set("timeout", int(max(DECISION_S, timeout_s) * 1000))
     position = z3.Int("position")
     columns, definitions = _columns(rows, position)
     optimizer.add(position >= 0, position < len(rows), *definitions)

@@ -30,9 +30,11 @@ from wsjax.programs import Inputs, floats, neutral_names, without
 from wsjax.space import Axis
 from wsjax.spaces import KERNEL
 
-STEPS_MAX = 4_096
+STEPS_MAX = 1_024
 KERNELS_MAX = 100_000
 """The most steps of a CTA, and kernels of a space, that are encoded."""
+CTRL_C = ("interrupted from keyboard", "canceled")
+"""Z3's reasons why it can't tell: it takes Ctrl-C for itself."""
 PS_PER_US = 1e6
 CHOICES = ("stages", "schedule", "dma_warps", "mma_in_flight")
 """What the recurrences read of a kernel's columns as they are; the rest follows."""
@@ -287,7 +289,7 @@ def minimise(encoded: Encoded, goals: Sequence[Any], limit: Deadline) -> Solutio
                 solver.set("timeout", max(1, int(limit.left_s * 1000)))
             found = z3.unknown if limit.passed and best is not None else solver.check()
             model = solver.model() if found == z3.sat else None
-            limit.interrupted |= found == z3.unknown and "interrupted" in solver.reason_unknown()
+            limit.interrupted |= found == z3.unknown and solver.reason_unknown() in CTRL_C
             solver.pop()
             if model is None:
                 break

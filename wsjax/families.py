@@ -18,7 +18,7 @@ from wsjax.bounds import RELAXED
 from wsjax.durations import ctas_per_sm
 from wsjax.events import SERIAL
 from wsjax.programs import floats, reason_of
-from wsjax.rows import Base, Columns, Shape, assemble, columns_at, digits, shape_of, values_of
+from wsjax.rows import Axes, Base, Columns, Shape, assemble, axes_of, columns_at, digits, shape_of
 from wsjax.space import Product
 
 LEAST = ("stages", "write_back")
@@ -46,7 +46,7 @@ class Inner(NamedTuple):
 
 
 @partial(jax.jit, static_argnames=("shape", "count", "rows"))
-def _table(base: Base, shape: Shape, values, start, count: int, rows: int):
+def _table(base: Base, shape: Shape, axes: Axes, start, count: int, rows: int):
     """Columns, reasons and CTAs an SM of `rows` rows of a product of `count`."""
     numbers = jnp.minimum(start + jnp.arange(rows), count - 1)
 
@@ -56,7 +56,7 @@ def _table(base: Base, shape: Shape, values, start, count: int, rows: int):
         derived = {"stages": c.stages, "math_warps": c.math_warps}
         return {**row, **derived}, reason_of(c, machine), ctas
 
-    return jax.vmap(one, axis_size=rows)(columns_at(shape, values, numbers))
+    return jax.vmap(one, axis_size=rows)(columns_at(shape.names, shape.lengths, axes, numbers))
 
 
 def lay_out(
@@ -74,7 +74,7 @@ def lay_out(
     """
     shape, stop = shape_of(product), min(start + rows, len(product))
     with jax.enable_x64(True):
-        found = _table(base, shape, values_of(product), start, len(product), rows)
+        found = _table(base, shape, axes_of(product), start, len(product), rows)
     table = found[0]
     columns, reason, ctas = jax.tree.map(lambda x: np.asarray(x)[: stop - start], found)
     passes = sieve(columns, stop - start)
@@ -105,7 +105,7 @@ def _numbers(
     """What tells families apart, and, within a family, rows that are no twins."""
     family, twin = np.zeros((2, len(numbers)), np.int64)
     for names, length, digit in zip(
-        shape.names, shape.lengths, digits(shape, numbers), strict=True
+        shape.names, shape.lengths, digits(shape.lengths, numbers), strict=True
     ):
         if not set(names) <= set(RELAXED):
             family = family * length + digit

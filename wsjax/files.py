@@ -69,13 +69,14 @@ def make_directory(path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[BinaryIO]:
+def replacing(path: str | Path, mark: str = "") -> Iterator[BinaryIO]:
     """A binary file that takes the place of `path` when the block ends well, and else vanishes.
 
-    It is on the disk before it has its name, so that a name never stands for half a file.
+    It is on the disk before it has its name, so that a name never stands for half a file. `mark`:
+    what tells its temporary name from those of others who may write the same file.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}{f'.{mark}' if mark else ''}.tmp")
     try:
         with temporary.open("wb") as file:
             yield file

@@ -34,6 +34,11 @@ def cutlass_filter(kernels: Iterable[Kernel]) -> str:
     return ",".join(dict.fromkeys(pattern for pattern in patterns if pattern is not None))
 
 
+def not_in_cutlass(kernels: Iterable[tuple[str, Kernel]]) -> tuple[str, ...]:
+    """The names of those kernels that CUTLASS can't have. kernels: with names."""
+    return tuple(dict.fromkeys(name for name, own in kernels if cutlass_pattern(own) is None))
+
+
 def cutlass_pattern(kernel: Kernel) -> str | None:
     """What the names of such a kernel match, whatever its number of stages.
 

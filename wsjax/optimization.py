@@ -206,6 +206,7 @@ def _problems(frame: Any) -> list[dict[str, int]]:
         partial(frames.read_rows, columns, len(frame), names, PROBLEM),
         partial(_check_names, names, len(frame)),
     )
+    frames.warn_of_misspelling([*names, *KERNEL])
     return [
         {name: int(values[at]) for name, values in rows.columns.items()} for at in range(len(frame))
     ]

@@ -3,7 +3,7 @@ in another. Of kernels with the same scores the first in the fixed order stands 
 
 import numpy as np
 
-from wsjax.candidates import FIRST_ROWS, MORE_ROWS, Candidate, Index, Task, evaluate
+from wsjax.candidates import FIRST_ROWS, MORE_ROWS, Candidate, Index, Task, candidates, keys, settle
 from wsjax.deadlines import Deadline
 
 
@@ -13,24 +13,25 @@ def front_of(task: Task, found: Index, limit: Deadline) -> tuple[list[Candidate]
 
     A kernel is not evaluated once a score of the front is not above its bounds and below one.
     """
-    numbers, bounds = (x[..., found.broken == 0] for x in (found.numbers, found.bounds))
-    order = np.argsort(bounds[0], kind="stable")
-    front: list[Candidate] = []
+    left = np.flatnonzero(found.broken == 0)
     rows = FIRST_ROWS
     while True:
-        for candidate in front:
-            own = np.asarray(candidate.key[: len(bounds)])[:, None]
-            open_ = bounds[:, order]
-            order = order[~(np.all(own <= open_, axis=0) & np.any(own < open_, axis=0))]
-        if not len(order) or (front and limit.passed):
+        left = left[found.broken[left] == 0]
+        known = left[found.exact[left]]
+        known = known[np.lexsort(found.scores[::-1, known])]
+        for front in known[undominated(found.scores[:, known])]:
+            own, open_ = found.scores[:, front, None], found.scores[:, left]
+            left = left[~(np.all(own <= open_, axis=0) & np.any(own < open_, axis=0))]
+        pending = left[~found.exact[left]]
+        if not len(pending) or (limit.passed and (len(known) or rows > FIRST_ROWS)):
             break
-        chosen, order = order[:rows], order[rows:]
-        new = evaluate(task, numbers[chosen], np.zeros(len(chosen), dtype=np.int64))
-        meets = np.flatnonzero(new.broken == 0)
-        kept = meets[undominated(new.keys[: len(bounds), meets])]
-        front = _front([*front, *map(new.candidate, kept)], len(bounds))
+        order = np.argsort(found.scores[0, pending], kind="stable")
+        settle(task, found, pending[order[:rows]])
         rows = MORE_ROWS
-    return front, found.complete and not len(order)
+    exact = left[found.exact[left]]
+    exact = exact[np.lexsort(keys(task, found, exact)[::-1])] if len(exact) else exact
+    front = exact[undominated(found.scores[:, exact])]
+    return candidates(task, found, front), found.complete and not len(pending)
 
 
 def undominated(scores: np.ndarray) -> list[int]:
@@ -42,11 +43,3 @@ def undominated(scores: np.ndarray) -> list[int]:
         front.append(int(left[0]))
         left = left[np.any(scores[:, left] < scores[:, front[-1]][:, None], axis=0)]
     return front
-
-
-def _front(candidates: list[Candidate], parts: int) -> list[Candidate]:
-    if not candidates:
-        return []
-    ordered = sorted(candidates)
-    keys = np.asarray([candidate.key for candidate in ordered]).T
-    return [ordered[at] for at in undominated(keys[:parts])]

@@ -20,6 +20,8 @@ from wsjax.space import Configuration
 
 LIMITERS = ("load", "compute", "latency")
 METHODS = ("closed", "periodic", "scan")
+WIDE = {"xla_cpu_prefer_vector_width": 512}
+"""For programs of nothing but arithmetic: XLA takes half of that on CPUs that could do it."""
 Column = Any
 """A scalar in a program for one row, an array (rows,) outside."""
 
@@ -48,8 +50,11 @@ class Prediction(NamedTuple):
     reason: Column
 
 
-KINDS = (*[float] * 7, *[int] * 3, float, *[np.int8] * 3)
-"""The numpy type of each column of a prediction."""
+_KINDS = (*[float] * 7, *[int] * 3, float, *[np.int8] * 3)
+KINDS: dict[str, Any] = dict(zip(Prediction._fields, _KINDS, strict=True))
+"""The numpy type of each field of a prediction."""
+PARTS = ("fill_us", "steady_us", "epilogue_us")
+"""What only a close look at one configuration asks for."""
 
 
 class Row(NamedTuple):
@@ -107,7 +112,10 @@ def bracket(c: Configuration, machine: Machine) -> Bracket:
 
 
 def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | None = None) -> Row:
-    """One configuration, predicted by the closed form, or described given its exact outcome."""
+    """One configuration, predicted by the closed form, or described given its exact outcome.
+
+    legal: as `reason_of` takes it; None where the row was found to be legal before.
+    """
     numbers = floats(c)
     whole = kernel(numbers, machine)
     p = whole.full
@@ -116,10 +124,10 @@ def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | No
     time_exact = all_exact = jnp.bool_(True)
     if outcome is None:
         outcome, time_exact, all_exact = closed(p)
-    reason = reason_of(c, machine, legal)
+    reason = jnp.int8(0) if legal is None else reason_of(c, machine, legal)
 
     def known(x):
-        return jnp.where(reason == 0, x, jnp.nan)
+        return x if legal is None else jnp.where(reason == 0, x, jnp.nan)
 
     end_us = outcome.end_us + exchange_us(whole.full, whole.first, whole.last)
     time_us = whole.launch_us + end_us
@@ -127,7 +135,6 @@ def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | No
     epilogue_us = p.epilogue_us * jnp.where(p.schedule == PINGPONG, 1.0, p.tiles)
     bound = jnp.where(p.compute_us >= q.load, LIMITERS.index("compute"), LIMITERS.index("load"))
     limiter = jnp.where(q.window_gain > 0, LIMITERS.index("latency"), bound)
-    flop = 2.0 * numbers.m * numbers.n * numbers.k * numbers.batch
     prediction = Prediction(
         time_us=known(time_us),
         math_wait_us=known(outcome.math_wait_us),
@@ -139,7 +146,7 @@ def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | No
         waves=p.tiles.astype(int),
         k_tiles=p.k_tiles.astype(int),
         smem_bytes=smem_bytes(c, machine.facts, machine.in_bytes, machine.out_bytes),
-        tflops=known(flop / time_us / 1e6),
+        tflops=known(tflops(numbers, time_us)),
         limiter=jnp.where(reason == 0, limiter, -1).astype(jnp.int8),
         method=jnp.where(reason == 0, METHODS.index("closed"), -1).astype(jnp.int8),
         reason=reason,
@@ -183,24 +190,46 @@ def without(machine: Machine, neutral: tuple[str, ...]) -> Machine:
     return machine._replace(parameters=machine.parameters._replace(**known))
 
 
-@partial(jax.jit, static_argnames=("alone", "time_only", "neutral"))
-def formulas(inputs: Inputs, alone: bool, time_only: bool, neutral: tuple[str, ...] = ()):
-    """The closed form over a chunk -> (its prediction or times, whether each row is settled).
+UNPROVED = -1.0
+"""Stands for a time for which no formula is proved."""
 
-    `alone` compiles the formulas of `serial` only, `time_only` nothing but the times; the terms of
-    parameters named in `neutral` are left out. A row is
-    settled if what is returned of it is exact, or if it is illegal.
+
+@partial(jax.jit, static_argnames=("alone", "fields", "neutral"), compiler_options=WIDE)
+def formulas(
+    inputs: Inputs, alone: bool, fields: tuple[str, ...], neutral: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """These fields of a chunk's prediction by the closed form, `UNPROVED` for the time of a row
+    where it is not exact, and for the DMA wait where that is not; `tflops` is left to do.
+
+    `alone` compiles the formulas of `serial` only; the terms of parameters named in `neutral` are
+    left out, and so is all that the fields do not need. What several results need of a row a CPU
+    computes for each of them anew: so there are few, and what is exact is told in the times.
     """
 
     def one(i: Inputs):
         c = i.configuration._replace(schedule=SERIAL) if alone else i.configuration
         row = predict_row(c, without(i.machine, neutral), i.legal)
-        prediction = row.prediction
-        if time_only:
-            return prediction.time_us, row.time_exact | (prediction.reason > 0)
-        return prediction, row.all_exact | (prediction.reason > 0)
+        found = row.prediction._asdict()
+        for name, exact in (("time_us", row.time_exact), ("dma_wait_us", row.all_exact)):
+            settled = exact | (row.prediction.reason > 0)
+            found[name] = jnp.where(settled, found[name], UNPROVED)
+        return {name: found[name] for name in fields if name != "tflops"}
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
+
+
+def tflops(c: Configuration, time_us):
+    """The rate of a configuration (numbers as floats) that takes a time."""
+    return 2.0 * c.m * c.n * c.k * c.batch / time_us / 1e6
+
+
+@jax.jit
+def rates(inputs: Inputs, time_us):
+    """The `tflops` of a chunk."""
+    axes = (inputs.axes.configuration, 0)
+    return jax.vmap(lambda c, time: tflops(floats(c), time), in_axes=axes)(
+        inputs.configuration, time_us
+    )
 
 
 @jax.jit

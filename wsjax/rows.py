@@ -4,13 +4,14 @@ A row's number is read in the mixed radix of the axes' lengths, the last axis fa
 picks the values of its axis' columns.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from wsjax.durations import Machine
 from wsjax.hardware import Hardware
@@ -39,43 +40,65 @@ class Shape:
     lengths: tuple[int, ...]
 
 
+class Axes(NamedTuple):
+    """The values of each axis that varies, as programs take them; and the lengths once more, for
+    programs that are not compiled for them."""
+
+    values: tuple[tuple[Any, ...], ...]
+    lengths: Any
+
+
 def shape_of(product: Product) -> Shape:
     """The `Shape` of a product."""
     axes = [axis for axis in product.axes if len(axis) > 1]
     return Shape(tuple(axis.names for axis in axes), tuple(map(len, axes)))
 
 
-def values_of(product: Product) -> tuple[tuple[Any, ...], ...]:
-    """The values of each axis that varies, as programs take them beside the `Shape`."""
-    return tuple(
+def axes_of(product: Product) -> Axes:
+    """The `Axes` of a product, on the device."""
+    axes = [axis for axis in product.axes if len(axis) > 1]
+    values = tuple(
         tuple(
-            Steps(np.int64(values.start), np.int64(values.step))
-            if isinstance(values, range)
-            else np.asarray(values)
-            for values in axis.values
+            Steps(np.int64(held.start), np.int64(held.step))
+            if isinstance(held, range)
+            else np.asarray(held)
+            for held in axis.values
         )
-        for axis in product.axes
-        if len(axis) > 1
+        for axis in axes
     )
+    with jax.enable_x64(True):
+        return jax.device_put(Axes(values, tuple(np.int64(len(axis)) for axis in axes)))
 
 
-def digits(shape: Shape, numbers) -> list[Any]:
+def digits(lengths: Sequence[Any], numbers) -> list[Any]:
     """The position on each axis of the rows of these numbers; NumPy arrays or JAX's."""
     found = []
-    for length in reversed(shape.lengths):
+    for length in reversed(lengths):
         quotient = numbers // length
         found.append(numbers - quotient * length)
         numbers = quotient
     return found[::-1]
 
 
-def columns_at(shape: Shape, values, numbers) -> dict[str, Any]:
+def columns_at(
+    names: Sequence[tuple[str, ...]], lengths: Sequence[Any], axes: Axes, numbers
+) -> dict[str, Any]:
     """The columns of the rows of these numbers, as `Product.take` gives those that vary."""
     return {
         name: held.start + held.step * digit if isinstance(held, Steps) else held[digit]
-        for names, axis, digit in zip(shape.names, values, digits(shape, numbers), strict=True)
-        for name, held in zip(names, axis, strict=True)
+        for axis, values, digit in zip(names, axes.values, digits(lengths, numbers), strict=True)
+        for name, held in zip(axis, values, strict=True)
     }
+
+
+def over_devices(rows):
+    """An array, its rows spread over the devices of this host if there are several and they divide
+    them; then each computes its share of what depends on the array row by row."""
+    devices = jax.local_devices()
+    if len(devices) == 1 or len(rows) % len(devices):
+        return rows
+    sharding = NamedSharding(Mesh(np.asarray(devices), ("rows",)), PartitionSpec("rows"))
+    return jax.device_put(rows, sharding)
 
 
 class Base(NamedTuple):

@@ -1,18 +1,20 @@
 """One shard of a sweep: its rows predicted and written, all of them or each problem's best."""
 
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 
-from wsjax import tables
+from wsjax import distributions, given_columns, tables
 from wsjax.best import Best
 from wsjax.blocks import (
     BLOCK_ROWS,
+    Kept,
     Part,
     by_reason,
     legal_rows,
@@ -35,7 +37,7 @@ SHARD_ROWS = 2**20
 """Rows of a file: candidates, or, where only the best are kept, those."""
 SHARD_CANDIDATES = 2**30
 """Candidates of a file of best rows, at most, if one problem has not more."""
-WORKERS = 2
+WORKERS = min(os.cpu_count() or 2, 4)
 """Threads that predict, or seek winners, while rows are written."""
 
 Advance = Callable[[int], None]
@@ -50,34 +52,93 @@ class Written(NamedTuple):
     bounded: int = 0
 
 
-def rows_of(product: Product, best: int | None) -> int:
+def rows_of(product: Product, best: int | None, shard_rows: int) -> int:
     """How many of a product's rows are a shard's; whole problems if their `best` are kept."""
     if best is None:
-        return SHARD_ROWS
+        return shard_rows
     each = len(split(product)[1])
-    return each * max(1, min(SHARD_ROWS // best, SHARD_CANDIDATES // each))
+    return each * max(1, min(shard_rows // best, SHARD_CANDIDATES // each))
 
 
 def write(
-    path: Path, texts: Mapping[str, str], part: Part, run: Spec, best: Best, advance: Advance
+    place: AbstractContextManager[BinaryIO],
+    texts: Mapping[str, str],
+    part: Part,
+    run: Spec,
+    best: Best | None,
+    advance: Advance,
 ) -> Written:
-    """Write the rows of a part that are to be kept.
+    """Write the rows of a part that are to be kept, to what `place` gives.
 
     `best` sees them; advance(n): n more candidates are done.
     """
     predicate = run.predicate()
-    with tables.shard_writer(path, texts) as (add, note):
+    folders = run.output.partition_by
+    with tables.shard_writer(place, texts) as (add, note):
 
         def keep(columns: Mapping[str, "pa.Array"]) -> None:
-            add(columns)
-            compare(best, columns, part)
+            if any(machine.spread for machine in run.hardware) and not run.output.quantiles:
+                columns = tables.with_interval(columns)
+            add({name: column for name, column in columns.items() if name not in folders})
+            if best is not None and not run.output.quantiles:
+                compare(best, columns, part)
 
-        if run.output.best is None:
+        if run.output.quantiles:
+            written = _quantiles(part, predicate, keep, advance)
+        elif run.output.best is None:
             written = _all(part, predicate, keep, advance)
         else:
             written = _best(part, run.output.best, predicate, keep, advance)
         note(SHARD_KEY, written.shard.text())
     return written
+
+
+def _quantiles(
+    part: Part,
+    predicate: Predicate | None,
+    keep: Callable[[Mapping[str, "pa.Array"]], None],
+    advance: Advance,
+) -> Written:
+    """Each problem's distribution of times, where it has any legal row."""
+    each = len(split(part.product)[1])
+    tally, found = distributions.Tally(), []
+    counts = Kept(np.zeros(0, np.int64), 0, np.zeros(len(REASONS), np.int64))
+    problems = legal = 0
+
+    def times(start: int) -> tuple[Kept, np.ndarray]:
+        kept = legal_rows(part, predicate, start, min(start + BLOCK_ROWS, part.stop))
+        return kept, predict_times(part, kept.numbers)
+
+    def flush() -> None:
+        nonlocal problems, found
+        problems += len(found)
+        names = given_columns.names_of(part)
+        first = np.array([one.group * each for one in found], np.int64)
+        given = given_columns.arrow_columns(part, names, first)
+        keep(given | distributions.columns(found))
+        found = []
+
+    for start, (kept, times_us) in in_order(times, range(part.start, part.stop, BLOCK_ROWS)):
+        found += tally.add(kept.numbers // each, times_us)
+        legal += len(kept.numbers)
+        illegal = counts.illegal + kept.illegal
+        counts = counts._replace(filtered=counts.filtered + kept.filtered, illegal=illegal)
+        if len(found) >= BLOCK_ROWS:
+            flush()
+        advance(min(start + BLOCK_ROWS, part.stop) - start)
+    found += tally.end()
+    if found or not problems:
+        flush()
+    shard = Shard(
+        part.machine.name,
+        part.start,
+        part.stop,
+        problems,
+        counts.filtered,
+        by_reason(counts.illegal),
+        legal - problems,
+    )
+    return Written(shard)
 
 
 def _all(

@@ -2,31 +2,47 @@
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from wsjax.hardware import Hardware
+from wsjax.limits import Facts
 from wsjax.programs import Inputs, neutral_names, reason_of
-from wsjax.rows import Base, Shape, assemble, base_of, columns_at, shape_of, values_of
+from wsjax.rows import (
+    Axes,
+    Base,
+    Shape,
+    assemble,
+    axes_of,
+    base_of,
+    columns_at,
+    over_devices,
+    shape_of,
+)
 from wsjax.space import COLUMNS, Product
+from wsjax.spec import split
+
+UNSHAPING = ("sms", "cutlass_raster")
+SHAPING = ("dtype_in", "dtype_out", *(fact for fact in Facts._fields if fact not in UNSHAPING))
+"""What of a problem and its machine decides about legality."""
+TRIED_ROWS = 2**20
+"""Rows that are tried on a problem whose legality is found once for all problems."""
 
 
 @partial(jax.jit, static_argnames=("shape",))
-def _inputs(base: Base, shape: Shape, values, numbers) -> Inputs:
+def _inputs(base: Base, shape: Shape, axes: Axes, numbers) -> Inputs:
     """What all rows share stays a scalar, but for m, which says how many rows there are."""
-    c, machine = assemble(base, columns_at(shape, values, numbers))
+    c, machine = assemble(base, columns_at(shape.names, shape.lengths, axes, numbers))
     c = c._replace(m=jnp.broadcast_to(c.m, numbers.shape))
-    return Inputs(c, machine, False)
+    return Inputs(c, machine, None)
 
 
 @partial(jax.jit, static_argnames=("shape",))
-def _reasons(base: Base, shape: Shape, values, numbers):
-    return jnp.broadcast_to(
-        reason_of(*assemble(base, columns_at(shape, values, numbers))), numbers.shape
-    )
+def _reasons(base: Base, shape: Shape, axes: Axes, numbers):
+    row = columns_at(shape.names, shape.lengths, axes, numbers)
+    return jnp.broadcast_to(reason_of(*assemble(base, row)), numbers.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,20 +73,32 @@ class Source:
         return None if constant is None else int(constant)
 
     def inputs(self, numbers: np.ndarray) -> Inputs:
-        """The rows of these numbers, on the device."""
+        """Rows of these numbers that are legal, on the device."""
         with jax.enable_x64(True):
-            return _inputs(self.base, self._shape, self._values, numbers)
+            return _inputs(self.base, self._shape, self._axes, over_devices(numbers))
 
     def reasons(self, numbers: np.ndarray) -> np.ndarray:
         """Codes into limits.REASONS, 0 for rows that are legal."""
+        if self._same is not None:
+            return self._same[numbers % len(self._same)]
+        return self._reasons(numbers)
+
+    @cached_property
+    def _same(self) -> np.ndarray | None:
+        """The reasons of what is tried on any problem, if they are the same on all."""
+        outer, inner = split(self.product)
+        same = not {*SHAPING} & {*outer.names} - {*outer.constants}
+        few = len(inner) <= TRIED_ROWS
+        return self._reasons(np.arange(len(inner))) if same and few else None
+
+    def _reasons(self, numbers: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
-            return np.asarray(_reasons(self.base, self._shape, self._values, numbers))
+            return np.asarray(_reasons(self.base, self._shape, self._axes, numbers))
 
     @cached_property
     def _shape(self) -> Shape:
         return shape_of(self.product)
 
     @cached_property
-    def _values(self) -> Any:
-        with jax.enable_x64(True):
-            return jax.device_put(values_of(self.product))
+    def _axes(self) -> Axes:
+        return axes_of(self.product)

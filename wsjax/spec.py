@@ -26,6 +26,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,8 @@ def split(product: Product) -> tuple[Product, Product]:
     """A product whose first axes say what is given (problems, what is swept of the machine) and
     whose others say what is tried, in two."""
     names = [{*axis.names} for axis in product.axes]
-    count = sum(not axis & {*COLUMNS} or axis <= {*GIVEN} for axis in names)
+    given = takewhile(lambda axis: not axis & {*COLUMNS} or axis <= {*GIVEN}, names)
+    count = len(list(given))
     return Product(product.axes[:count]), Product(product.axes[count:])
 
 

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from wsjax.console import number
@@ -16,13 +15,28 @@ PIPE_WIDTH = 120
 INTERRUPTED = 130
 
 
-def run_sweep(spec: Path, out: Path | None, *, quiet: bool) -> int:
+def run_sweep(
+    spec: str,
+    out: str | None,
+    *,
+    shard_rows: int | None,
+    engine: str,
+    address: str | None,
+    quiet: bool,
+) -> int:
     """Run a sweep with a progress bar on a terminal's stderr, and print its summary."""
     run = load_run(spec)
     directory = output_directory(run, out)
     try:
         with _progress(run.name, quiet=quiet) as advance:
-            summary = sweep(run, directory, progress=advance)
+            summary = sweep(
+                run,
+                directory,
+                shard_rows=shard_rows,
+                engine=engine,
+                address=address,
+                progress=advance,
+            )
     except KeyboardInterrupt:
         print(
             f"wsjax: interrupted; {directory} keeps the finished shards: "
@@ -79,8 +93,10 @@ def _show_summary(summary: Summary, swept: Sequence[str]) -> None:
         print(f"{summary.filtered:,} did not pass the filter")
     for reason, count in summary.illegal.items():
         print(f"{count:,} illegal: {reason}")
-    if summary.beaten:
+    if summary.beaten and summary.best:
         print(f"{summary.beaten:,} are not among the best of their problem")
+    elif summary.beaten:
+        print(f"{summary.rows + summary.beaten:,} legal: the rows tell how their times are spread")
     if summary.bounded:
         looked = f"the times of {summary.evaluated:,} were looked at"
         print(f"bounds alone ruled out {summary.bounded:,}; {looked}")

@@ -4,27 +4,27 @@ Rows come machine by machine, in the product's order. Those that the filter drop
 are illegal are counted, not written. Memory holds one block, however many rows there are.
 """
 
-import json
 import warnings
-from collections.abc import Callable, Iterator
-from copy import deepcopy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wsjax import engines, shards, tables
 from wsjax import frame as frames
-from wsjax import shards, tables
 from wsjax.axes import PROBLEM_COLUMNS
 from wsjax.best import Best, Leader
-from wsjax.blocks import Part
-from wsjax.dataset import Dataset, Shard, open_dataset
+from wsjax.dataset import ROWS_KEY, Dataset, Shard, described, open_dataset
 from wsjax.errors import InputError
-from wsjax.hardware import parse_hardware
+from wsjax.files import existing
+from wsjax.layout import Piece, layout, run_of
 from wsjax.space import COLUMNS
-from wsjax.spec import Spec, load_spec, parse_spec
+from wsjax.spec import Spec, load_spec
+from wsjax.stores import Folder, Store, parent, store
 
 FEW = 5
 MANY = 10**9
 """So many candidates are worth a word before the work begins."""
+SHARD_ROWS_MAX = 2**30
 Progress = Callable[[int, int], None]
 
 
@@ -40,7 +40,7 @@ class Summary(NamedTuple):
     have that time; `fastest`: the row of most TFLOP/s of all.
     """
 
-    directory: Path
+    directory: Path | str
     candidates: int
     rows: int
     filtered: int
@@ -55,26 +55,42 @@ class Summary(NamedTuple):
 
 
 def sweep(
-    spec: str | Path | Spec, out: str | Path | None = None, *, progress: Progress | None = None
+    spec: str | Path | Spec,
+    out: str | Path | None = None,
+    *,
+    shard_rows: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Predict all rows of a sweep into a directory of Parquet files, `results/<name>` by default.
 
     spec: a sweep file (see `wsjax.spec`), or a Parquet file that a sweep wrote, or its directory:
     its metadata repeats the sweep, whatever has become of the files it was made from.
 
-    A directory that holds a part of the same sweep is completed; the result is the same, byte for
-    byte. `progress(done, candidates)` is called after every block.
+    out: a directory, or a place in an object store (`s3://bucket/path`, `gs://bucket/path`), where
+    nothing keeps two sweeps apart: they write the same bytes. A directory that holds a part of the
+    same sweep is completed; the result is the same, byte for byte.
+
+    shard_rows: rows of a file (of the best, where only these are kept), and of the work that one
+    interruption loses; default: as the directory has them, or 1,048,576. engine: `local`, or `ray`:
+    on the cluster at `address` (see `wsjax.clusters`). `progress(done, candidates)` is called after
+    every block.
 
     Raises InputError for mistakes in the files, and for a directory that holds anything else.
     """
+    engines.check_engine(engine, address)
     run = spec if isinstance(spec, Spec) else load_run(spec)
-    directory = output_directory(run, out)
+    where = output_directory(run, out)
+    place = store(where)
+    rows = _shard_rows(shard_rows, place)
     texts = tables.metadata(run.hardware, name=run.name, spec=run.text)
-    parts = list(_parts(run))
-    candidates = sum(part.stop - part.start for part in parts)
-    if candidates > MANY and run.output.best is None:
+    texts |= {ROWS_KEY: str(rows)} if rows else {}
+    pieces = layout(run, rows)
+    candidates = sum(part.stop - part.start for _, part in pieces)
+    if candidates > MANY and run.output.best is None and not run.output.quantiles:
         warnings.warn(
-            f"{candidates:,} candidates: {len(parts):,} files in {directory}; "
+            f"{candidates:,} candidates: {len(pieces):,} files in {where}; "
             'a [filter] drops rows, fewer values save the time, [output] keep = "best" both',
             stacklevel=2,
         )
@@ -89,22 +105,28 @@ def sweep(
         if progress is not None:
             progress(done, candidates)
 
-    with open_dataset(directory, texts, len(parts)) as dataset:
-        for number, part in enumerate(parts):
-            shard = dataset.finished(number, part.machine.name, part.start, part.stop)
-            again = _resume(best, part, dataset, number) if shard else None
-            if shard and again:
-                best, resumed = again, resumed + 1
-                advance(part.stop - part.start)
-            else:
-                written = shards.write(dataset.path(number), texts, part, run, best, advance)
-                shard = written.shard
-                evaluated, bounded = evaluated + written.evaluated, bounded + written.bounded
-            made.append(shard)
+    with open_dataset(place, texts, [piece.name for piece in pieces]) as dataset:
+        found = {
+            name: dataset.finished(name, part.machine.name, part.start, part.stop)
+            for name, part in pieces
+        }
+        todo = [piece for piece in pieces if found[piece.name] is None]
+        with engines.engine(engine, address, place, texts, run, todo) as make:
+            for piece in pieces:
+                shard = found[piece.name]
+                again = _resume(best, piece, dataset, run) if shard else None
+                if shard and again:
+                    best, resumed = again, resumed + 1
+                    advance(piece.part.stop - piece.part.start)
+                else:
+                    written, best = make(piece, best, advance)
+                    shard = written.shard
+                    evaluated, bounded = evaluated + written.evaluated, bounded + written.bounded
+                made.append(shard)
     if best.fastest is not None and best.fastest["time_us"] == 0:
         warnings.warn(f"{best.fastest['hardware']}: {frames.NEUTRAL}", stacklevel=2)
     return Summary(
-        directory=directory,
+        directory=where,
         candidates=candidates,
         rows=sum(shard.rows for shard in made),
         filtered=sum(shard.filtered for shard in made),
@@ -119,28 +141,31 @@ def sweep(
     )
 
 
-def output_directory(run: Spec, out: str | Path | None = None) -> Path:
-    """Where a sweep's files go."""
-    return Path(out) if out is not None else Path("results") / run.name
+def output_directory(run: Spec, out: str | Path | None = None) -> Path | str:
+    """Where a sweep's files go: a directory, or a URI."""
+    if out is None:
+        return Path("results") / run.name
+    place = store(out)
+    return place.path if isinstance(place, Folder) else place.uri
 
 
 def load_run(source: str | Path) -> Spec:
-    """A sweep from its file, or from the metadata of a table that it wrote."""
+    """A sweep from its file, or from the metadata of a table that it wrote, or of its directory."""
     if not isinstance(source, str | Path):
         raise InputError(f"a sweep is a file's name or a Spec, not {type(source).__name__}")
-    path = Path(source)
-    if path.is_dir():
-        path = min(path.glob("part-*.parquet"), default=path)
-    if path.suffix != ".parquet":
-        return load_spec(path)
-    texts = tables.read_metadata(path)
-    if not {"name", "spec", "hardware"} <= texts.keys():
-        raise InputError(f"{path}: no sweep wrote this table; give a sweep file (.toml)")
-    machines = [
-        parse_hardware(text, f"{path}: {name}")
-        for name, text in json.loads(texts["hardware"]).items()
-    ]
-    return parse_spec(texts["spec"], f"{texts['name']}.toml", machines)
+    place = store(source)
+    texts = described(place)
+    folder, name = parent(place)
+    if not texts and name.endswith(".parquet"):
+        if isinstance(folder, Folder):
+            existing(folder.path / name)
+        footer = tables.read_footer(folder.source(name))
+        if footer is None:
+            raise InputError(f"{source}: cannot be read as Parquet; copy or write it again")
+        texts = footer.texts
+    elif not texts and isinstance(place, Folder):
+        return load_spec(place.path)
+    return run_of(texts, str(source))
 
 
 def _keys(run: Spec) -> tuple[str, ...]:
@@ -150,27 +175,21 @@ def _keys(run: Spec) -> tuple[str, ...]:
     return ("hardware", *(n for n in varying if n in PROBLEM_COLUMNS or n not in COLUMNS), *swept)
 
 
-def _parts(run: Spec) -> Iterator[Part]:
-    from wsjax.sources import Source
-
-    names = tuple(machine.name for machine in run.hardware)
-    swept = tuple(override.name for override in run.overrides)
-    for machine in run.hardware:
-        product = run.product(machine)
-        source = Source(machine, product)
-        rows = shards.rows_of(product, run.output.best)
-        for start in range(0, len(product), rows):
-            stop = min(start + rows, len(product))
-            yield Part(source, names, swept, start, stop)
+def _shard_rows(given: int | None, place: Store) -> int | None:
+    """Rows of a file: as they are given, else as the directory has them; None: the default."""
+    if given is not None and not (type(given) is int and 1 <= given <= SHARD_ROWS_MAX):
+        raise InputError(
+            f"shard_rows: expected a whole number from 1 to {SHARD_ROWS_MAX:,}, not {given!r}"
+        )
+    own = described(place).get(ROWS_KEY, "") if given is None else ""
+    rows = int(own) if own.isdecimal() else given
+    return None if rows == shards.SHARD_ROWS else rows
 
 
-def _resume(best: Best, part: Part, dataset: Dataset, number: int) -> Best | None:
+def _resume(best: Best, piece: Piece, dataset: Dataset, run: Spec) -> Best | None:
     """`best` with a finished shard's rows; None, and a warning, if they can't be read."""
-    best = deepcopy(best)
     try:
-        for columns in tables.read_batches(dataset.path(number)):
-            shards.compare(best, columns, part)
+        return engines.read(best, piece, dataset.store, run)
     except InputError:
-        dataset.warn(number)
+        dataset.warn(piece.name)
         return None
-    return best

@@ -6,10 +6,10 @@ number of waves of a row without m. Words that repeat are dictionary-encoded.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from wsjax.space import COLUMNS
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
 SCHEMA_VERSION = 1
 PREDICTION_COLUMNS = (
@@ -44,6 +45,8 @@ INTERVAL_COLUMNS = ("time_us_lo", "time_us_hi")
 """Behind the others, of machines that are calibrated."""
 CONTINUOUS = ("time_us", "math_wait_us", "dma_wait_us", "tflops", *INTERVAL_COLUMNS)
 """Columns whose values hardly repeat: a dictionary of them would cost time and space."""
+WRITTEN_ROWS = 2**16
+"""Values of a column that go to its encoder at once."""
 
 
 def is_arrow(frame: object) -> bool:
@@ -88,6 +91,15 @@ def number_column(values: np.ndarray, rows: int = 1) -> "pa.Array":
     return pa.array(_held(values, np.asarray(values).dtype, rows))
 
 
+def list_column(values: Sequence[np.ndarray], kind: type) -> "pa.Array":
+    """A column of lists of numbers."""
+    import pyarrow as pa
+
+    ends = np.cumsum([0, *map(len, values)])
+    items = np.concatenate([np.zeros(0, kind), *values])
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(items))
+
+
 def _held(values: np.ndarray, kind: Any, rows: int) -> np.ndarray:
     return np.asarray(values, kind) if np.ndim(values) else np.full(rows, values, kind)
 
@@ -129,6 +141,14 @@ def prediction_columns(
     return columns
 
 
+def with_interval(columns: Mapping[str, "pa.Array"]) -> dict[str, "pa.Array"]:
+    """Prediction columns with those of an interval, empty where the machine has none."""
+    import pyarrow as pa
+
+    empty = pa.nulls(len(columns["time_us"]), pa.float64())
+    return {**columns, **{name: columns.get(name, empty) for name in INTERVAL_COLUMNS}}
+
+
 def append(table: "pa.Table", columns: Mapping[str, "pa.Array"]) -> "pa.Table":
     """`table` with `columns` behind its own."""
     for name, values in columns.items():
@@ -160,8 +180,9 @@ class Footer(NamedTuple):
     rows: int
 
 
-def read_footer(path: str | Path) -> Footer | None:
-    """The footer of a Parquet file, with the texts under their full keys; None if it has none."""
+def read_footer(path: Any) -> Footer | None:
+    """The footer of a Parquet file, a path or open, with the texts under their full keys; None if
+    it has none."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -236,6 +257,25 @@ def parquet_names(path: str | Path) -> list[str]:
         raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
 
 
+def parquet_dataset(
+    files: Sequence[str], system: Any, base: str, folders: Mapping[str, "pa.Array"]
+) -> "ds.Dataset":
+    """Parquet files of one schema, in a file system of pyarrow's, as one dataset.
+
+    base: the directory above folders such as `m=16`; `folders`: the columns they stand for, each a
+    value of it.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    types = {name: column.type for name, column in folders.items()}
+    plain = {n: t.value_type if pa.types.is_dictionary(t) else t for n, t in types.items()}
+    hive = ds.partitioning(pa.schema(list(plain.items())), flavor="hive") if types else None
+    return ds.dataset(
+        list(files), filesystem=system, format="parquet", partitioning=hive, partition_base_dir=base
+    )
+
+
 def from_frame(frame: "pd.DataFrame") -> "pa.Table":
     """A frame as an Arrow table, without its index."""
     import pyarrow as pa
@@ -267,14 +307,14 @@ def write_table(table: "pa.Table", path: str | Path, texts: Mapping[str, str]) -
 
 @contextmanager
 def shard_writer(
-    path: str | Path, texts: Mapping[str, str]
+    place: str | Path | AbstractContextManager[BinaryIO], texts: Mapping[str, str]
 ) -> Iterator[tuple[Callable[[Mapping[str, "pa.Array"]], None], Callable[[str, str], None]]]:
-    """Two functions for a new Parquet file at `path`: one adds rows, and is called at least once;
-    one then adds a text to the metadata."""
+    """Two functions for a new Parquet file at a path, or for what `replacing` gives: one adds rows,
+    and is called at least once; one then adds a text to the metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with replacing(path) as file:
+    with replacing(place) if isinstance(place, str | Path) else place as file:
         writer: pq.ParquetWriter | None = None
 
         def write(columns: Mapping[str, pa.Array]) -> None:
@@ -285,8 +325,9 @@ def shard_writer(
                 writer = pq.ParquetWriter(
                     file,
                     table.schema,
-                    compression="zstd",
+                    compression="snappy",
                     use_dictionary=repeating,  # pyright: ignore[reportArgumentType] (names too)
+                    write_batch_size=WRITTEN_ROWS,
                 )
             writer.write_table(table)
 
@@ -305,11 +346,9 @@ def shard_writer(
             writer.close()
 
 
-def read_batches(
-    path: str | Path, names: Iterable[str] | None = None
-) -> Iterator[dict[str, "pa.Array"]]:
-    """A Parquet file's rows, or these columns of them, a piece at a time; InputError if it is
-    damaged."""
+def read_batches(path: Any, names: Iterable[str] | None = None) -> Iterator[dict[str, "pa.Array"]]:
+    """The rows of a Parquet file, a path or open, or these columns of them, a piece at a time;
+    InputError if it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from wsjax.errors import InputError
-from wsjax.options import NOTHING_GIVEN, ConfigurationOptions, HardwareName, app, hardware
+from wsjax.options import NOTHING_GIVEN, ConfigurationOptions, HardwareName, Whole, app, hardware
 
 
 @app.command
@@ -50,20 +50,40 @@ def predict(
 @app.command
 def sweep(
     spec: Annotated[
-        Path, Parameter(help="a sweep file (.toml), or a table of an earlier sweep to repeat")
+        str, Parameter(help="a sweep file (.toml), or a table of an earlier sweep to repeat")
     ],
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="directory; default: results/NAME")] = None,
+    out: Annotated[
+        str | None, Parameter(help="directory or URI (s3://, gs://); default: results/NAME")
+    ] = None,
+    shard_rows: Annotated[
+        Whole, Parameter(help="rows of a file; default: 1,048,576, or as the directory has them")
+    ] = None,
+    engine: Annotated[str, Parameter(help="local (default), or ray: on a cluster")] = "local",
+    address: Annotated[
+        str | None, Parameter(help="of the Ray cluster; default: RAY_ADDRESS, or this machine")
+    ] = None,
     quiet: Annotated[bool, Parameter(negative="", help="no progress, no summary")] = False,
 ) -> int:
     """Predict all configurations of a sweep file, into a directory of Parquet files.
 
     A sweep that was interrupted goes on where it stopped when the command is repeated.
+
+    wsjax sweep sweeps/quickstart.toml --out results/quickstart
+
+    wsjax sweep my.toml --out s3://bucket/my --engine ray --address auto --shard-rows 100000
     """
     from wsjax.sweep_console import run_sweep
 
-    return run_sweep(spec, out, quiet=quiet)
+    return run_sweep(
+        spec,
+        out,
+        shard_rows=shard_rows,
+        engine=engine,
+        address=address,
+        quiet=quiet,
+    )
 
 
 @hardware.command(name="list")

@@ -6,12 +6,12 @@ For some problems at a time:
 1. every family of inner rows gets its bound on each problem (`bounds`);
 2. the rows of each problem's most promising families are bracketed one by one (`programs.bracket`):
    the k-th least upper end is a time that k rows reach;
-3. families whose bound lies above it have lost; the others' rows are bracketed in rounds, the best
-   families first, while that time falls;
+3. families whose bound lies above it have lost; the others' rows are bracketed too;
 4. rows whose lower end does not lie above it are left. Where they are more than k, the exact model
    ranks them: by time, then by number.
 
-So the answer is that of evaluating every row.
+An accelerator does 1 to 3 in one program without a word to the host (`brackets.reaching`), and says
+which rows are left. The answer is that of evaluating every row, either way.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,43 +22,46 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from wsjax.board import Board, below, rank_within
-from wsjax.bounds import family_bound_us
+from wsjax.board import Board, below
+from wsjax.brackets import (
+    FIRST,
+    WORD,
+    Layout,
+    bounds_of_families,
+    brackets_of_rows,
+    reaching,
+)
 from wsjax.events import SERIAL
 from wsjax.families import Inner, lay_out
-from wsjax.limits import REASONS, Facts
-from wsjax.programs import bracket, floats, without
-from wsjax.rows import Base, Columns, Shape, assemble, columns_at, shape_of, values_of
+from wsjax.limits import REASONS
+from wsjax.rows import Axes, axes_of, over_devices, shape_of
 from wsjax.sieves import Sieve, sieve_of
-from wsjax.sources import Source
-from wsjax.space import COLUMNS, Product
+from wsjax.sources import SHAPING, Source
+from wsjax.space import Product
 from wsjax.spec import split
 from wsjax.where import Predicate
 
 INNER_ROWS = 2**20
 """Inner rows that are laid out at once."""
-PENDING_ROWS = 2**22
-"""Rows that are bracketed at once, or wait to be ranked."""
-FIRST, WIDER = 4, 4
-"""Families of each problem in the first round, and how many times more in each further one."""
-UNSHAPING = ("sms", "cutlass_raster")
-SHAPING = ("dtype_in", "dtype_out", *(fact for fact in Facts._fields if fact not in UNSHAPING))
-"""What of a problem and its machine decides about legality."""
+PENDING_ROWS, PENDING_FAMILIES = 2**22, 2**16
+"""Rows that may wait to be ranked, and families whose rows are bracketed at once."""
 ANY_SIZE = {"m": 1, "n": 1, "k": 1}
 
 
 class Sizes(NamedTuple):
     """Problems at a time: one of `problems`, so that few programs are compiled, with at most
-    `bounds` bounds if not the fewest; bounds of a call of a program, and brackets."""
+    `bounds` bounds if not the fewest; bounds of a call of a program, and brackets. `whole`: whether
+    one program does it all, with `bounds` representatives."""
 
     problems: tuple[int, ...]
     bounds: int
     lanes: int
     brackets: int
+    whole: bool
 
 
-ON_CPU = Sizes((16, 64, 256, 1024), 2**19, 2**16, 2**13)
-ON_ACCELERATOR = Sizes((16, 256, 4096, 16384), 2**24, 2**22, 2**18)
+ON_CPU = Sizes((16, 64, 256, 1024), 2**19, 2**16, 2**13, False)
+ON_ACCELERATOR = Sizes((16, 256, 1024, 4096, 16384), 2**28, 2**22, 2**20, True)
 
 
 class Found(NamedTuple):
@@ -69,36 +72,6 @@ class Found(NamedTuple):
     filtered: int
     illegal: np.ndarray
     close: int
-
-
-@partial(jax.jit, static_argnames=("shape", "neutral"))
-def _bounds(base: Base, shape: Shape, values, problems, families, neutral):
-    """The bounds of families on problems (by their numbers), in µs."""
-
-    def one(problem: Columns, family: Columns):
-        row = {name: value for name, value in family.items() if name in COLUMNS}
-        c, machine = assemble(base, {**problem, **row})
-        machine = without(machine, neutral)
-        return family_bound_us(floats(c), machine, family["deepest"] * 1.0, family["ctas"])
-
-    each = jax.vmap(one, in_axes=(None, 0))
-    given = columns_at(shape, values, problems)
-    return jax.vmap(each, in_axes=(0, None), axis_size=len(problems))(given, families)
-
-
-@partial(jax.jit, static_argnames=("shape", "neutral", "alone"))
-def _brackets(base: Base, shape: Shape, values, problems, table, problem, row, neutral, alone):
-    """The brackets of rows: `problem` is a position in `problems`, `row` one in the table of inner
-    rows. `alone`: all are `serial`."""
-    given = columns_at(shape, values, problems)
-    rows = {name: column[problem] for name, column in given.items()}
-    rows |= {name: column[row] for name, column in table.items()}
-
-    def one(columns: Columns):
-        c, machine = assemble(base, columns)
-        return bracket(c._replace(schedule=SERIAL) if alone else c, without(machine, neutral))
-
-    return jax.vmap(one)(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +103,8 @@ class Contest:
 
     def chunks(self, start: int, stop: int) -> Iterator[np.ndarray]:
         """The numbers of problems `start` to `stop`, as `winners` takes them."""
-        for first in range(start, stop, self._chunk):
-            yield np.arange(first, min(first + self._chunk, stop))
+        for first in range(start, stop, self.chunk):
+            yield np.arange(first, min(first + self.chunk, stop))
 
     def winners(self, problems: np.ndarray) -> Found:
         """The best rows of some problems."""
@@ -158,23 +131,24 @@ class Contest:
         return ON_CPU if jax.default_backend() == "cpu" else ON_ACCELERATOR
 
     @cached_property
-    def _chunk(self) -> int:
+    def chunk(self) -> int:
+        """How many problems are taken at a time."""
         key = {name: column[0].item() for name, column in self.outer.take(np.zeros(1, int)).items()}
-        laid = self._lay({name: key[name] for name in SHAPING if name in key}, 0)
-        each = max(len(laid.families["ctas"]), self.best, 1)
+        laid = self.lay({name: key[name] for name in SHAPING if name in key}, 0)
+        rows = laid.reps if self._sizes.whole else laid.families["ctas"]
+        each = max(len(rows), self.best, 1)
         fits = [size for size in self._sizes.problems if size * each <= self._sizes.bounds]
         return max(fits, default=self._sizes.problems[0])
 
     @cached_property
-    def _outer_values(self):
-        with jax.enable_x64(True):
-            return jax.device_put(values_of(self.outer))
+    def _axes(self) -> Axes:
+        return axes_of(self.outer)
 
     @cached_property
     def _sieve(self) -> Sieve:
         return sieve_of(self.predicate, self.outer, self.inner)
 
-    def _lay(self, key: Mapping[str, Any], start: int) -> Inner:
+    def lay(self, key: Mapping[str, Any], start: int) -> Inner:
         """The inner rows from `start` on, for problems of a key; kept if they are all."""
         at = (*key.values(), start)
         if at in self._laid:
@@ -197,7 +171,7 @@ class Contest:
         board = Board(np.full((len(problems), self.best), np.inf))
         illegal, close = np.zeros(len(REASONS), np.int64), 0
         for start in range(0, inner if len(problems) else 0, INNER_ROWS):
-            laid = self._lay(key, start)
+            laid = self.lay(key, start)
             passes = self._sieve.both(given, laid.table, len(laid.reason))
             if passes is None:
                 filtered += len(problems) * int(np.sum(~laid.passes))
@@ -205,26 +179,24 @@ class Contest:
             else:
                 filtered += int(np.sum(~passes))
                 illegal += np.sum([_count(laid.reason[mask]) for mask in passes], axis=0)
-            close += self._rounds(problems, laid, passes, board)
+            close += self._compete(problems, laid, passes, board)
         board.settle(partial(self._times, problems))
         return Found(problems[board.problem] * inner + board.row, filtered, illegal, close)
 
     def _times(self, problems: np.ndarray, problem: np.ndarray, row: np.ndarray) -> np.ndarray:
         return self.times_us(problems[problem] * len(self.inner) + row)
 
-    def _rounds(
+    def _compete(
         self, problems: np.ndarray, laid: Inner, passes: np.ndarray | None, board: Board
     ) -> int:
         """Let the rows of a layout compete -> how many were bracketed."""
-        families = len(laid.families["ctas"])
-        if not families:
+        if not len(laid.reps):
             return 0
-        bounds = below(self._bound(problems, laid))
         looked = 0
 
-        def look(problem: np.ndarray, family: np.ndarray) -> None:
+        def look(problem: np.ndarray, rep: np.ndarray) -> None:
             nonlocal looked
-            problem, row, least_us, most_us = self._bracket(problems, laid, problem, family)
+            problem, row, least_us, most_us = self._bracketed(problems, laid, problem, rep)
             if passes is not None:
                 let = passes[problem, row]
                 problem, row, least_us, most_us = (
@@ -235,68 +207,94 @@ class Contest:
             if len(board.row) > PENDING_ROWS:
                 board.settle(partial(self._times, problems))
 
-        first = min(FIRST, families)
-        best = np.argpartition(bounds, first - 1, axis=1)[:, :first]
+        if self._sizes.whole and passes is None:
+            problem, rep, bracketed = self._left(problems, laid)
+            which, twin = _spread(problem, rep, laid.rep_at)
+            board.enter(which, laid.start + laid.twins[twin])
+            return bracketed
+        nowhere = np.full(len(problems), np.inf)
+        bounds = self.bounds_us(problems, laid, nowhere)
+        first = min(FIRST, bounds.shape[1])
+        best = np.argpartition(bounds, first - 1, axis=1)[:, :first].reshape(-1)
         every = np.repeat(np.arange(len(problems)), first)
-        look(every, best.reshape(-1))
-        bounds[every, best.reshape(-1)] = np.nan
+        look(*_spread(every, best, laid.family_at))
+        bounds = below(self.bounds_us(problems, laid, board.reach_us))
+        bounds[every, best] = np.nan
         problem, family = np.nonzero(bounds <= board.reach_us[:, None])
-        order = np.lexsort((bounds[problem, family], problem))
-        problem, family = problem[order], family[order]
-        width = first
-        while len(problem):
-            width *= WIDER
-            size = np.diff(laid.rep_at[laid.family_at])[family]
-            rank = rank_within(problem)
-            turn = (rank < width) & (np.cumsum(size * (rank < width)) <= PENDING_ROWS)
-            turn[np.argmax(rank < width)] = True
-            look(problem[turn], family[turn])
-            rest = ~turn & (bounds[problem, family] <= board.reach_us[problem])
-            problem, family = problem[rest], family[rest]
+        for piece in np.array_split(np.arange(len(problem)), 1 + len(problem) // PENDING_FAMILIES):
+            near = bounds[problem[piece], family[piece]] <= board.reach_us[problem[piece]]
+            piece = piece[near]
+            look(*_spread(problem[piece], family[piece], laid.family_at))
         return looked
 
-    def _bound(self, problems: np.ndarray, laid: Inner) -> np.ndarray:
-        """(problems, families): the bounds, in µs."""
+    def _left(self, problems: np.ndarray, laid: Inner) -> tuple[np.ndarray, np.ndarray, int]:
+        """The representatives that may be among the best of some problems: (problem, rep); and how
+        many rows were bracketed to find them."""
+        twins = np.diff(laid.rep_at)
+        need = min(-(-self.best // int(twins.min())), len(twins))
+        with jax.enable_x64(True):
+            words, looked = reaching(
+                self.source.base,
+                shape_of(self.outer).names,
+                self._axes,
+                over_devices(_lengthened(problems, self.chunk)),
+                laid.table,
+                _layout(laid),
+                need,
+                self._sizes.brackets,
+                self.source.neutral,
+                self.source.schedule == SERIAL,
+            )
+        words = np.asarray(words)[: len(problems)]
+        some = np.flatnonzero(words.reshape(-1) != 0)
+        problem, word = np.divmod(some, words.shape[1])
+        bytes_of = words.reshape(-1)[some].astype("<u8").view(np.uint8)
+        at, bit = np.divmod(np.flatnonzero(np.unpackbits(bytes_of, bitorder="little")), WORD)
+        looked = int(np.asarray(looked)[: len(problems)].sum())
+        return problem[at], word[at] * WORD + bit, looked
+
+    def bounds_us(self, problems: np.ndarray, laid: Inner, reach_us: np.ndarray) -> np.ndarray:
+        """(problems, families): the bounds, in µs, for what must not be above `reach_us`."""
         families = len(laid.families["ctas"])
-        size = max(self._chunk, 1)
+        size = max(self.chunk, 1)
         wide = max(self._sizes.lanes // size, 1)
-        padded = _lengthened(problems, size)
+        padded, reach_us = _lengthened(problems, size), _lengthened(reach_us, size)
         found = np.empty((len(problems), families))
         for start in range(0, families, wide):
             at = np.minimum(np.arange(start, start + wide), families - 1)
             part = {name: column[at] for name, column in laid.families.items()}
             with jax.enable_x64(True):
-                bounds = _bounds(
+                bounds = bounds_of_families(
                     self.source.base,
-                    shape_of(self.outer),
-                    self._outer_values,
-                    padded,
+                    shape_of(self.outer).names,
+                    self._axes,
+                    over_devices(padded),
+                    over_devices(reach_us),
                     part,
                     self.source.neutral,
                 )
             found[:, start : start + wide] = np.asarray(bounds)[: len(problems), : families - start]
         return found
 
-    def _bracket(
-        self, problems: np.ndarray, laid: Inner, problem: np.ndarray, family: np.ndarray
+    def _bracketed(
+        self, problems: np.ndarray, laid: Inner, problem: np.ndarray, rep: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """All rows of some families of some problems: (problem, row, least and most µs)."""
-        problem, rep = _spread(problem, family, laid.family_at)
+        """All rows that some representatives stand for: (problem, row, least and most µs)."""
         size = self._sizes.brackets
         least_us, most_us = np.empty((2, len(rep)))
-        padded = _lengthened(problems, self._chunk)
+        padded = _lengthened(problems, self.chunk)
         alone = self.source.schedule == SERIAL
         for start in range(0, len(rep), size):
             part = np.s_[start : start + size]
             with jax.enable_x64(True):
-                found = _brackets(
+                found = brackets_of_rows(
                     self.source.base,
-                    shape_of(self.outer),
-                    self._outer_values,
+                    shape_of(self.outer).names,
+                    self._axes,
                     padded,
                     laid.table,
-                    _lengthened(problem[part], size),
-                    _lengthened(laid.reps[rep[part]], size),
+                    over_devices(_lengthened(problem[part], size)),
+                    over_devices(_lengthened(laid.reps[rep[part]], size)),
                     self.source.neutral,
                     alone,
                 )
@@ -305,6 +303,12 @@ class Contest:
             most_us[part] = np.asarray(found.most_us)[:count]
         which, twin = _spread(np.arange(len(rep)), rep, laid.rep_at)
         return problem[which], laid.twins[twin], least_us[which], most_us[which]
+
+
+def _layout(laid: Inner) -> Layout:
+    """What `reaching` takes of an `Inner`."""
+    rows, sizes = np.diff(laid.rep_at[laid.family_at]), np.diff(laid.family_at)
+    return Layout(laid.reps, laid.families, rows, sizes, laid.family_at[:-1])
 
 
 def _count(reason: np.ndarray) -> np.ndarray:

@@ -10,9 +10,11 @@ A table of kernels has a kernel's columns (`spaces.KERNEL`), and, if it likes, `
 and a column of build costs.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 TILE = ("block_m", "block_n", "block_k")
 WEIGHT = "weight"
+WEIGHTS = ("weights", "count", "counts", "calls", "frequency", "freq", "occurrences")
+"""What others call it."""
 NAMES = ("problem", "name")
 KERNEL_NAMES = ("kernel", "name")
 TYPES = ("dtype_in", "dtype_out")
@@ -158,6 +162,8 @@ def read_problems(frame: "pd.DataFrame") -> tuple[Problems, np.ndarray]:
     """
     if not len(frame):
         raise InputError("the workload has no rows; give at least one problem")
+    if not has_kernels(frame):
+        _warn_of_misspelling(frame)
     numbers, weights = gather(
         lambda: _numbers(frame, PROBLEM), lambda: _amounts(frame, WEIGHT, 1.0, WEIGHT_MAX)
     )
@@ -170,6 +176,20 @@ def read_problems(frame: "pd.DataFrame") -> tuple[Problems, np.ndarray]:
         raise InputError(f"column '{WEIGHT}': all weights are 0; give some problem a weight")
     given = {name: values[first] for name, values in numbers.items()}
     return Problems(given, total, _labels(frame, NAMES)[first]), codes
+
+
+def _warn_of_misspelling(frame: "pd.DataFrame") -> None:
+    names = [str(name) for name in frame]
+    frames.warn_of_misspelling([*names, *KERNEL])
+    if WEIGHT in names:
+        return
+    for name in names:
+        if name.lower() in WEIGHTS or get_close_matches(name.lower(), [WEIGHT], cutoff=0.8):
+            warnings.warn(
+                f"column '{name}' has no effect, and each row counts once; if it says how often a "
+                f"problem comes, call it '{WEIGHT}'",
+                stacklevel=2,
+            )
 
 
 def read_kernels(frame: "pd.DataFrame", build_cost: str | None) -> tuple[Kernels, np.ndarray]:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wsjax import tables
+from wsjax.dataset import shard_names
 from wsjax.errors import InputError, gather
 from wsjax.files import existing, replacing
 from wsjax.pages import html
+from wsjax.stores import Folder
 
 WANTED = (
     "give the directory of a sweep, or one that `wsjax calibrate` or `wsjax validate` wrote with "
@@ -82,15 +84,15 @@ def _sweep(path: Path, page: Path, progress: Advance | None) -> tuple[str, str]:
         if progress is not None:
             progress(done, total)
 
-    return sweep_page(paths, advance)
+    return sweep_page(path, paths, advance)
 
 
 def _shards(path: Path) -> list[Path]:
-    """A sweep's files in a directory."""
+    """A sweep's files in a directory, and in its folders such as `m=16`."""
     return [
-        file
-        for file in sorted(path.glob("part-*.parquet"))
-        if (footer := tables.read_footer(file)) and "wsjax.spec" in footer.texts
+        path / name
+        for name in shard_names(Folder(path).names())
+        if (footer := tables.read_footer(path / name)) and "wsjax.spec" in footer.texts
     ]
 
 

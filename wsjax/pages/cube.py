@@ -32,10 +32,12 @@ Progress = Callable[[int], None]
 
 
 class Source(NamedTuple):
-    """A sweep's files, its text columns' words, the columns that tell problems and machines apart,
-    and those that are settings."""
+    """A sweep's files, the columns that the folders of each stand for, as numbers; its text
+    columns' words, the columns that tell problems and machines apart, and those that are
+    settings."""
 
     paths: tuple[Path, ...]
+    folders: tuple[Mapping[str, float], ...]
     words: Mapping[str, tuple[str, ...]]
     problem: tuple[str, ...]
     machine: tuple[str, ...]
@@ -180,10 +182,16 @@ def _pieces(source: Source, names: Iterable[str]) -> Iterator[dict[str, np.ndarr
     words = {name: column.choices for name, column in COLUMNS.items()} | {"limiter": LIMITERS}
     words |= source.words
     names = list(dict.fromkeys(names))
-    for path in source.paths:
-        for batch in tables.read_batches(path, names):
-            if len(batch[names[0]]):
-                yield {name: tables.numbers(batch[name], words.get(name, ())) for name in names}
+    for path, folders in zip(source.paths, source.folders, strict=True):
+        own = [name for name in names if name not in folders]
+        for batch in tables.read_batches(path, own):
+            if rows := len(batch[own[0]]):
+                yield {
+                    name: np.full(rows, folders[name])
+                    if name in folders
+                    else tables.numbers(batch[name], words.get(name, ()))
+                    for name in names
+                }
 
 
 def _heads(columns: Columns, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -12,8 +12,10 @@ import numpy as np
 
 from wsjax import tables
 from wsjax.errors import InputError
+from wsjax.given_columns import numbers_of
 from wsjax.hardware import FACTS, Hardware
 from wsjax.hardware.sections import LIMITERS
+from wsjax.layout import part_of
 from wsjax.pages import html
 from wsjax.pages.cube import KERNEL, PROBLEM, Cube, Progress, Source, Survey, cube, survey
 from wsjax.pages.html import Section, folded, packed
@@ -61,6 +63,11 @@ SECTIONS = (
         "is nearly empty and the rate drops.",
     ),
 )
+QUANTILES = (
+    'keep = "quantiles" left a row a problem, of how its times are spread, and no kernels: there is '
+    "nothing to show of tiles, stages, rooflines, limiters and waves; read the rows with "
+    "wsjax.open, or sweep with best = 10, which a report shows"
+)
 COMPARED = Section(
     "machines",
     "Machines compared",
@@ -69,19 +76,21 @@ COMPARED = Section(
 )
 
 
-def sweep_page(paths: Sequence[Path], advance: Progress) -> tuple[str, str]:
+def sweep_page(directory: Path, paths: Sequence[Path], advance: Progress) -> tuple[str, str]:
     """The page of a sweep's files, and a line of what is in it. `advance(rows)` is called after
     every piece, for each row twice.
 
-    Raises InputError for files that can't be read, or that hold no row.
+    Raises InputError for files that can't be read, or that hold no configuration.
     """
     run = load_run(paths[0])
+    if run.output.quantiles:
+        raise InputError(f"{directory}: {QUANTILES}")
     source = source_of(run, paths)
     found = survey(source, advance)
     counts = _counts(run, paths)
     if not found.rows:
         why = ", ".join(f"{count:,} {word}" for word, count in counts["left_out"].items())
-        raise InputError(f"{paths[0].parent}: the sweep has no rows to show ({why or 'none made'})")
+        raise InputError(f"{directory}: the sweep has no rows to show ({why or 'none made'})")
     kept = cube(source, found, advance)
     data = _data(run, source, found, kept) | counts
     sections = [*SECTIONS[:1], *([COMPARED] if len(kept.machines) > 1 else []), *SECTIONS[1:]]
@@ -104,6 +113,7 @@ def source_of(run: Spec, paths: Sequence[Path]) -> Source:
     swept = [override.name for override in run.overrides]
     source = Source(
         paths=tuple(paths),
+        folders=tuple(_folders(run, path) for path in paths),
         words=words | {"hardware": tuple(machine.name for machine in run.hardware)},
         problem=(*names, *PROBLEM),
         machine=("hardware", *(n for n in swept if n not in tables.PREDICTION_COLUMNS)),
@@ -116,13 +126,26 @@ def source_of(run: Spec, paths: Sequence[Path]) -> Source:
         ),
     )
     wanted = {*source.problem, *source.machine, *COLUMNS, "time_us", "limiter", "extrapolated"}
-    for path in paths:
-        if missing := wanted - {*tables.parquet_names(path)}:
+    for path, folders in zip(paths, source.folders, strict=True):
+        if missing := wanted - {*tables.parquet_names(path), *folders}:
             raise InputError(
                 f"{path}: has no column {', '.join(sorted(missing))}: another version of wsjax "
                 "wrote it; run the sweep again"
             )
     return source
+
+
+def _folders(run: Spec, path: Path) -> dict[str, float]:
+    """The columns that a file's folders stand for, as numbers; words as codes."""
+    if not run.output.partition_by:
+        return {}
+    shard = json.loads(tables.read_metadata(path).get("shard", "{}"))
+    machine = next((own for own in run.hardware if own.name == shard.get("hardware")), None)
+    if machine is None:
+        raise InputError(f"{path}: does not say which rows it holds; run the sweep again")
+    part = part_of(run, machine, shard["start"], shard["stop"])
+    found = numbers_of(part, run.output.partition_by, np.array([part.start]))
+    return {name: np.ravel(value)[0] for name, value in found.items()}
 
 
 def _counts(run: Spec, paths: Sequence[Path]) -> dict[str, Any]:

@@ -1,0 +1,197 @@
+"""`optimize`: frames in and out, what it says of mistakes, and what it finds in too little time."""
+
+import math
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import wsjax
+from wsjax import candidates, spaces
+from wsjax.errors import InfeasibleError, InputError, UnfinishedError
+from wsjax.hardware import format_hardware, load_hardware, parse_hardware
+from wsjax.optimization import ANSWER_COLUMNS, optimize
+
+TOY = load_hardware("toy").text + "[energy]\nidle_w = 50.0\nflop_pj = 0.01\nbyte_pj = 0.02\n"
+MACHINE = parse_hardware(TOY.replace("load_latency_us = 0.0", "load_latency_us = 0.7"), "toy")
+PROBLEM = {"m": 512, "n": 384, "k": 256}
+SMALL = """[columns]
+block_m = [64, 128]
+block_n = [64, 128, 256]
+block_k = [32, 64, 128]
+stages = [1, 2, 3]
+dma_warps = [1, 2]
+schedule = ["persistent", "pingpong"]
+"""
+"""A space of 216 kernels, which the programs of the other tests take in one piece."""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tmp(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("spaces") / "space.toml"
+
+
+def test_a_machine_keeps_its_energy(tmp_path):
+    assert parse_hardware(format_hardware(MACHINE), "toy") == MACHINE
+    (tmp_path / "base.toml").write_text(TOY)
+    text = 'base = "base.toml"\n[energy]\nidle_w = 70.0\n'
+    energy = parse_hardware(text, str(tmp_path / "own.toml")).energy
+    assert energy == {"idle_w": 70.0, "flop_pj": 0.01, "byte_pj": 0.02}
+    with pytest.raises(InputError, match="energy: idle_w: -1 must be finite and at least 0"):
+        parse_hardware(TOY.replace("50.0", "-1"), "toy")
+
+
+def test_frames_keep_their_columns_and_kinds(small):
+    frame = pd.DataFrame(
+        {"m": [64, 512], "n": 256, "k": [128, 100], "who": ["a", "b"]}, index=["x", "y"]
+    )
+    answers = optimize(frame, MACHINE, space=small)
+    assert list(answers.columns) == [*frame.columns, *ANSWER_COLUMNS]
+    assert list(answers.index) == ["x", "y"]
+    assert wsjax.optimize is optimize
+    table = optimize(pa.Table.from_pandas(frame, preserve_index=False), MACHINE, space=small)
+    assert isinstance(table, pa.Table)
+    assert table["time_us"].to_pylist() == answers["time_us"].tolist()
+    assert table["who"].to_pylist() == ["a", "b"]
+
+
+def test_a_misspelt_column_is_told(small):
+    frame = pd.DataFrame([PROBLEM]).assign(dtypein="fp16", stage=3)
+    most: Any = np.int64(100_000)
+    with pytest.warns(UserWarning, match="'dtypein' has no effect") as told:
+        optimize(frame, MACHINE, space=small, max_smem_bytes=most)
+    assert len(told) == 1
+
+
+def test_a_frame_goes_on_where_a_problem_is_infeasible(small):
+    frame = pd.DataFrame({"m": [64, 512], "n": 256, "k": 128})
+    answers = optimize(frame, MACHINE, space=small, where="m < 100")
+    assert answers["conflict"].tolist() == ["", "m < 100"]
+    assert answers["block_m"].isna().tolist() == [False, True]
+    front = optimize(frame, MACHINE, space=small, objective="pareto:time,smem_bytes")
+    assert set(front["m"]) == {64, 512}
+    assert len(front) > 2
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "message"),
+    [
+        ({"m": 1, "n": 1}, {}, "k: missing"),
+        ({"m": 1, "n": 1, "k": 0}, {}, "k: 0 is out of range; nearest valid: 1"),
+        ({"m": 1, "n": 1, "k": 1, "btach": 1}, {}, "btach: .*did you mean 'batch'"),
+        (PROBLEM, {"objective": "speed"}, "'speed' can't be minimised"),
+        (PROBLEM, {"objective": "tim"}, "did you mean 'time'"),
+        (PROBLEM, {"objective": "-1*time"}, "'-1' is no weight"),
+        (PROBLEM, {"objective": "nan*time"}, "'nan' is no weight"),
+        (PROBLEM, {"objective": "0*time"}, "'0' is no weight"),
+        (PROBLEM, {"objective": "time,time"}, "twice"),
+        (PROBLEM, {"objective": "time+time"}, "twice"),
+        (PROBLEM, {"objective": "pareto:time"}, "two figures or more"),
+        (PROBLEM, {"objective": ""}, "can't be minimised"),
+        (PROBLEM, {"objective": None}, "expected text"),
+        (PROBLEM, {"where": "stage > 1"}, "did you mean 'stages'"),
+        (PROBLEM, {"where": "smem_bytes < 9"}, "no column; limit it with max_smem_bytes"),
+        (PROBLEM, {"where": ["time_us < 9", "stages > 99"]}, "it can be minimised"),
+        (PROBLEM, {"where": [3]}, "expected a condition in quotes, not 3"),
+        (PROBLEM, {"max_smem_bytes": -1}, "whole number above 0, not -1"),
+        (PROBLEM, {"max_smem_bytes": 1.5}, "whole number above 0, not 1.5"),
+        (PROBLEM, {"timeout_s": 0}, "seconds above 0, not 0"),
+        (PROBLEM, {"timeout_s": math.nan}, "seconds above 0, not nan"),
+        (PROBLEM, {"max_power_w": math.nan}, "watts above 0, not nan"),
+        (PROBLEM, {"hardware": "toy", "max_power_w": 300}, "toy has no energy term"),
+        (PROBLEM, {"encoding": "event"}, "did you mean 'events'"),
+        (PROBLEM, {"encoding": "events", "max_power_w": 3}, "not with encoding events"),
+        (PROBLEM, {"encoding": "events", "objective": "pareto:time,dma_wait"}, "no front"),
+        (PROBLEM, {"where": ["stages < 3", "stages > 4"]}, "contradict each other"),
+        (PROBLEM, {"where": "stages < 1"}, "can be met by no kernel"),
+        (PROBLEM, {"where": "stages > 20 and dma_warps == 1 and stages < 3"}, "^stages > 20, st"),
+        (PROBLEM, {"where": "stages > 99", "max_smem_bytes": 1}, "^stages > 99: can be met by no"),
+        (PROBLEM, {"where": ["stages != 0"] * 49}, "49 conditions"),
+        (pd.DataFrame({"m": [], "n": [], "k": []}, dtype=int), {}, "no rows"),
+        (pd.DataFrame({"m": [1], "n": [1]}), {}, "'k' is missing"),
+        (pd.DataFrame([PROBLEM | {"stages": 3}]), {}, "'stages' is the name of an answer"),
+        ([PROBLEM], {}, "not list"),
+    ],
+)
+def test_mistakes_are_named(problem, options, message):
+    with pytest.raises(InputError, match=message):
+        optimize(problem, **({"hardware": MACHINE} | options))
+
+
+def test_empty_and_endless_spaces(tmp, small):
+    text = "[columns]\nblock_m = 64\nblock_n = 64\nblock_k = 64\n"
+    tmp.write_text(f"{text}[filter]\nwhere = 'block_m > 64'\n")
+    with pytest.raises(InputError, match="no kernel passes its filter on toy"):
+        optimize(PROBLEM, MACHINE, space=tmp)
+    wide = "{ from = 1, to = 60000, step = 1 }"
+    tmp.write_text(f"[columns]\nblock_m = {wide}\nblock_n = {wide}\nblock_k = 64\n")
+    with pytest.raises(InputError, match="3,600,000,000 kernels; give fewer values, or a timeout"):
+        optimize(PROBLEM, MACHINE, space=tmp)
+    with pytest.raises(InfeasibleError, match="what is modelled of toy"):
+        optimize(PROBLEM | {"dtype_in": "fp8_e4m3"}, MACHINE, space=small)
+
+
+def interrupted(monkeypatch, name):
+    """Let Ctrl-C fall into the first call of a function of `candidates`, with small blocks."""
+    whole = getattr(candidates, name)
+
+    def call(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        monkeypatch.setattr(candidates, name, whole)
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(candidates, name, call)
+    monkeypatch.setattr(candidates, "FIRST_ROWS", 16)
+    monkeypatch.setattr(spaces, "BLOCK_ROWS", 100)
+
+
+@pytest.mark.parametrize("name", ["figures", "settle"])
+def test_ctrl_c_gives_the_best_found(monkeypatch, small, name):
+    options = {"space": small, "objective": "dma_wait"}
+    whole = optimize(PROBLEM, MACHINE, **options).iloc[0]
+    before = signal.getsignal(signal.SIGINT)
+    interrupted(monkeypatch, name)
+    part = optimize(pd.DataFrame([PROBLEM] * 2), MACHINE, **options)
+    assert signal.getsignal(signal.SIGINT) is before
+    first, second = part.to_dict("records")
+    assert not first["proved"]
+    assert first["bound"] <= whole["bound"] <= first["bound"] + first["time_us"]
+    assert pd.isna(second["time_us"])
+
+
+def test_a_timeout_gives_the_best_found(monkeypatch, small):
+    monkeypatch.setattr(spaces, "BLOCK_ROWS", 50)
+    whole = optimize(PROBLEM, MACHINE, space=small)
+    part = optimize(PROBLEM, MACHINE, space=small, timeout_s=1e-9)
+    assert not part["proved"][0]
+    assert part["bound"][0] <= whole["time_us"][0] <= part["time_us"][0]
+    options = {"space": small, "objective": "pareto:dma_wait,math_wait", "timeout_s": 1e-9}
+    front = optimize(PROBLEM, MACHINE, **options)
+    assert not front["proved"].any()
+
+
+def test_what_was_found_in_time_is_proved_however_late(small):
+    """The first program's compilation takes longer than that; the decision does not need it."""
+    part = optimize(PROBLEM, MACHINE, space=small, timeout_s=1e-9)
+    assert part["proved"][0]
+    assert part["runner_up"][0] is not None
+
+
+def test_too_little_time_to_find_anything(monkeypatch, small):
+    monkeypatch.setattr(spaces, "BLOCK_ROWS", 50)
+    options = {"space": small, "where": "block_m == 128", "timeout_s": 1e-9}
+    with pytest.raises(UnfinishedError, match="too short to find") as error:
+        optimize(PROBLEM, MACHINE, **options)
+    assert error.value.exit_code == 1
+    assert optimize(pd.DataFrame([PROBLEM]), MACHINE, **options)["time_us"].isna().all()
