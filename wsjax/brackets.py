@@ -71,9 +71,9 @@ def reaching(
     representatives whose brackets do not lie above what `need` of them reach; and how many rows of
     each problem were bracketed.
 
-    What `winners` does in its steps 1 to 3, `lanes` bounds or brackets at a time. The most promising family of
-    each of `FIRST` parts goes first; of each of some groups of representatives the least upper end
-    stands for the group.
+    The steps 1 to 3 of `winners`, `lanes` bounds or brackets at a time. The most promising family
+    of each of `FIRST` parts goes first; of each of some groups of representatives the least upper
+    end stands for the group.
     """
     count, kinds, reps = len(problems), len(layout.sizes), layout.reps
     groups, whole = max(2 * WORD, 8 * need), -(-len(reps) // WORD) * WORD
