@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -205,8 +205,7 @@ def whole_sweep() -> Iterator[Figure]:
         folder, numbers = Path(name), count()
         rows = sweep(run, folder / "table").rows
         table = pq.read_table(folder / "table").combine_chunks()
-        repeating = [name for name in table.column_names if name not in tables.CONTINUOUS]
-        same: Any = {"use_dictionary": repeating, "write_batch_size": tables.WRITTEN_ROWS}
+        same = tables.shard_options(table.column_names)
         passed, alone, plain = seconds(
             lambda: sweep(run, folder / str(next(numbers))),
             lambda: pq.write_table(table, folder / "alone.parquet", **same),

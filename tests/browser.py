@@ -187,6 +187,20 @@ def use_sweep(page: Page) -> None:
     check(" problems" not in count.inner_text(), f"sweep: that is {count.inner_text()}")
 
 
+def use_spread(page: Page) -> None:
+    """A filter, and hovering."""
+    page.locator("#spread").scroll_into_view_if_needed()
+    page.wait_for_selector("#spread .cartesianlayer")
+    medians = numbers_of(page, "spread", 0, "median")
+    page.fill("#words", "m=16")
+    page.wait_for_timeout(600)
+    said = page.locator("#count").inner_text()
+    check(said == "32 of 448 rows", f"spread: filter shows {said}")
+    check(numbers_of(page, "spread", 0, "median") != medians, "spread: boxes follow the filter")
+    said = hover(page, "spread")
+    check(bool(said), f"spread: hovering says {said[:70]!r}")
+
+
 def use_rows(page: Page) -> None:
     """Filters and hovering."""
     count = page.locator("#count")
@@ -222,12 +236,15 @@ def main(folder: Path) -> None:
     million = wsjax.report(folder / "million").path
     seconds = time.perf_counter() - began
     check(seconds < MADE_S, f"{million.name}: made in {seconds:.1f} s")
+    (folder / "spread.toml").write_text(f'{SPEC}[output]\nkeep = "quantiles"\n')
+    wsjax.sweep(folder / "spread.toml", folder / "spread")
     (folder / "validation").mkdir(exist_ok=True)
     found = wsjax.validate(DATA / "h200_gemm_ws_excerpt.csv.gz", "h200-gluon")
     write_validation(found, folder / "validation")
     calibration_report(folder / "calibration")
     pages = {
         million: use_sweep,
+        wsjax.report(folder / "spread").path: use_spread,
         wsjax.report(folder / "validation").path: use_rows,
         wsjax.report(folder / "calibration").path: use_calibration,
     }

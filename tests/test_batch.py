@@ -1,6 +1,8 @@
 """The spine against the reference: configurations in, times and waits out, whatever the method."""
 
 import math
+from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,9 +12,11 @@ from reference import Case, simulate
 from wsjax import batch, periodic
 from wsjax.hardware import load_hardware, parse_hardware
 from wsjax.limits import REASONS
-from wsjax.programs import METHODS
+from wsjax.programs import METHODS, formulas_of_few
 from wsjax.space import COLUMNS, SCHEDULES, Configuration, with_defaults
+from wsjax.spec import load_spec
 
+QUICKSTART = Path(__file__).parents[1] / "sweeps" / "quickstart.toml"
 TOY = load_hardware("toy")
 H200 = load_hardware("h200-datasheet")
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -168,6 +172,32 @@ def test_sizes_up_to_2_to_the_31_do_not_overflow():
     assert np.all(found.tflops > 0)
 
 
+def test_few_rows_of_any_form_and_machine_take_one_program():
+    batch.times_us(configuration(stages=8), TOY)
+    program: Any = formulas_of_few
+    kept = program._cache_size()
+    batch.evaluate(random_columns(5, 200), H200, {"pitch_cost": np.full(200, 0.1)})
+    batch.times_us(configuration(schedule=np.arange(3)), H200, {"sync_us": 0.01})
+    assert program._cache_size() == kept
+
+
+@pytest.mark.parametrize("machine", ["h200", "h200-gluon", "a6000-paper"])
+def test_float32_agrees_over_the_quickstart_sweep(machine):
+    hardware = load_hardware(machine)
+    product = load_spec(QUICKSTART).product(hardware)
+    some = np.random.default_rng(6).choice(len(product), 12_000, replace=False)
+    columns = configuration(**{k: v for k, v in product.take(some).items() if k in COLUMNS})
+    double, single = (batch.evaluate(columns, hardware, single=x) for x in (False, True))
+    np.testing.assert_array_equal(single.reason, double.reason)
+    np.testing.assert_array_equal(single.method, double.method)
+    np.testing.assert_array_equal(single.waves, double.waves)
+    np.testing.assert_allclose(single.time_us, double.time_us, rtol=1e-5)
+    formula = double.method == METHODS.index("closed")
+    assert np.mean(single.time_us[formula] != double.time_us[formula]) > 0.9
+    jumps = double.method == METHODS.index("periodic")
+    np.testing.assert_array_equal(single.time_us[jumps], double.time_us[jumps])
+
+
 def test_a_second_chunk_compiles_nothing(monkeypatch):
     monkeypatch.setattr(batch, "CHUNKS", (256, 2048))
     monkeypatch.setattr(batch, "QUEUES", (512,))
@@ -185,7 +215,7 @@ def test_a_second_chunk_compiles_nothing(monkeypatch):
         batch.times_us(columns(2), H200)
         batch.evaluate(random_columns(3, batch.CHUNKS[-1] + 7), H200)
         assert compiled == []
-        batch.evaluate(random_columns(3, 100), H200)
+        batch.evaluate(random_columns(3, 300), H200)
         assert compiled
     finally:
         jax.monitoring.unregister_event_duration_listener(listener)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wsjax import explain, predict
+from wsjax import explain, explain_console, predict
 from wsjax.cli import main
 from wsjax.explaining import _times_us, elasticities
 from wsjax.hardware import load_hardware
@@ -144,12 +144,16 @@ def test_variants_change_one_choice_and_fit_the_ring():
         assert len(changed - {"stages", "math_warps"}) <= 1
 
 
-def test_the_verb(capsys):
+def test_the_verb(capsys, monkeypatch):
     command = "explain -m 512 -n 512 -k 256 --tile 128x128x64 --stages 2 --hardware toy"
     assert main(command.split()) == 0
     shown = capsys.readouterr().out
     for words in ("19.000 µs, compute-bound", "matrix unit", "-1 stage", "waves: 4 of 4 CTAs"):
         assert words in shown
+    assert "an SM's matrix unit" in shown
+    monkeypatch.setattr(explain_console, "_width", lambda: 80)
+    assert main(command.split()) == 0
+    assert "an SM's matrix unit" not in capsys.readouterr().out
     assert main([*command.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["time_us"] == pytest.approx(19)

@@ -22,7 +22,7 @@ from wsjax import shards, tables, validation
 from wsjax.cli import main
 from wsjax.errors import InputError
 from wsjax.hardware.sections import LIMITERS
-from wsjax.pages import cube, html, measured, sweep
+from wsjax.pages import cube, html, measured, spread, sweep
 from wsjax.parameters import PARAMETERS
 from wsjax.reports import write_validation
 from wsjax.spec import parse_spec
@@ -320,6 +320,47 @@ def test_unfinished_sweep_says_so(swept, tmp_path):
     assert [note.split(":")[0] for note in data.notes] == ["The sweep is not finished"]
 
 
+def small_sweep(swept: Path, name: str, output: str) -> Path:
+    """The small sweep again, with another [output]."""
+    spec = swept.parent / f"{name}.toml"
+    spec.write_text(f"{SPEC}[output]\n{output}\n")
+    wsjax.sweep(spec, swept.parent / name)
+    return swept.parent / name
+
+
+def test_folders_stand_for_columns(swept, table, tmp_path):
+    output = 'partition_by = ["hardware", "problem", "load_latency_us", "dtype_in"]'
+    folders = small_sweep(swept, "folders", output)
+    assert len(list(folders.rglob("*.parquet"))) == 2 * 3 * 2 * 2
+    data = data_of(page_of(folders, tmp_path))
+    check_cells(data, table)
+    assert (data.rows, data.candidates) == (len(table), 2 * 2 * 6 * 4 * 3 * 4 * 2)
+    assert data.notes == []
+
+
+def test_a_page_of_quantiles_says_what_it_does_not_show(swept, table, tmp_path, monkeypatch):
+    output = 'keep = "quantiles"\npartition_by = "hardware"'
+    kept = small_sweep(swept, "quantiles", output)
+    page = page_of(kept, tmp_path)
+    assert sections_of(page) == ["spread", "problems"]
+    data = data_of(page)
+    assert "roofline, limiters and wave quantisation are not shown" in data.notes[0]
+    assert data.legal == len(table) == data.candidates - sum(data.left_out.values())
+    groups = table.groupby(["hardware", "load_latency_us", "problem", "dtype_in"], observed=True)
+    expected = groups["time_us"].agg(["size", "min", "max"])
+    assert len(data.machine) == len(expected)
+    for row, (machine, problem) in enumerate(zip(data.machine, data.problem, strict=True)):
+        hardware, latency = data.machines[machine].split(" load_latency_us=")
+        names = [data.problems[name][problem] for name in ("problem", "dtype_in")]
+        figures = expected.loc[(hardware, float(latency), *names)]
+        found = [data.figures[name][row] for name in ("rows", "time_us_min", "time_us_max")]
+        assert found == figures.tolist()
+    monkeypatch.setattr(spread, "ROWS", 5)
+    data = data_of(page_of(kept, tmp_path))
+    assert data.notes[1] == f"The page holds 5 of {len(expected)} rows, drawn evenly."
+    assert (len(data.machine), data.legal) == (5, len(table))
+
+
 def test_columns_of_a_table_are_read_piece_by_piece(swept):
     path = next(iter(sorted(swept.iterdir())))
     pieces = list(tables.read_batches(path, ["time_us", "extrapolated", "m"]))
@@ -457,6 +498,8 @@ def test_command_line_says_where_the_page_is(swept, tmp_path, capsys):
         ("outt", None, "outt: no such file; did you mean"),
         ("small.toml", None, "small.toml: is no directory; give the directory of a sweep"),
         ("empty", None, "empty: holds neither a sweep nor a report; give the directory"),
+        ("", None, "--report, such as "),
+        ("out/part-00000.parquet", None, "--report, such as "),
         ("out", "out/page.html", "page.html: the directory of a sweep holds nothing but"),
         ("out", "page.htm", "page.htm: a page's name ends in .html"),
         ("out", "nowhere/page.html", "there is no directory"),

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from reference import Case, simulate
 
-from wsjax.durations import Kernel, Machine, kernel, soft_max
+from wsjax.arithmetic import divides, floor_div, inverse, logarithm, soft_max
+from wsjax.durations import Kernel, Machine, kernel
 from wsjax.events import Pipeline
 from wsjax.hardware import load_hardware
 from wsjax.limits import Facts
 from wsjax.parameters import PARAMETERS, Parameters
 from wsjax.programs import UNPROVED, Inputs, formulas
-from wsjax.raster import raster, window
+from wsjax.raster import ceil_div, raster, window
 from wsjax.space import COLUMNS, SCHEDULES, Configuration
 
 H200 = jax.tree.map(float, load_hardware("h200-datasheet").facts)
@@ -116,3 +117,30 @@ def test_soft_max_lies_between_the_larger_and_the_sum():
     np.testing.assert_allclose(soft_max(0.0, a, b), np.maximum(a, b), rtol=1e-12)
     np.testing.assert_allclose(soft_max(1.0, a, b), a + b, rtol=1e-12)
     assert soft_max(0.5, 0.0, 0.0) == 0
+
+
+def test_quotients_of_whole_numbers_are_exact_in_programs():
+    rng = np.random.default_rng(8)
+    b = np.concatenate([rng.integers(1, 2**9, 40_000), rng.integers(1, 2**31, 40_000)])
+    a = np.concatenate([b * rng.integers(0, 2**17, 80_000), rng.integers(1, 2**48, 80_000)])
+    b = np.tile(b, 2)
+    for more in (-1, 0, 1):
+        x = np.maximum(a + more, 0)
+        ceil, floor, whole = divide(x * 1.0, b * 1.0)
+        np.testing.assert_array_equal(ceil, -(-x // b))
+        np.testing.assert_array_equal(floor, x // b)
+        np.testing.assert_array_equal(whole, x % b == 0)
+
+
+@jax.jit
+def divide(a, b):
+    return ceil_div(a, b), floor_div(a, inverse(b)), divides(b, a)
+
+
+def test_inverses_and_logarithms_in_programs_are_numpys():
+    rng = np.random.default_rng(9)
+    x = np.concatenate([np.exp(rng.uniform(-60, 120, 50_000)), np.arange(1.0, 5_000.0)])
+    np.testing.assert_allclose(jax.jit(inverse)(x), 1 / x, rtol=5e-16)
+    np.testing.assert_allclose(jax.jit(logarithm)(x), np.log(x), rtol=5e-15, atol=1e-16)
+    slopes = jax.jit(jax.vmap(jax.grad(inverse)))(x)
+    np.testing.assert_allclose(slopes, -1 / x**2, rtol=2e-15)

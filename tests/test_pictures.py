@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsjax import comparison, gantt, gantt_page, trace, trace_view, traces
+from wsjax import comparison, gantt, gantt_grid, gantt_page, trace, trace_view, traces
 from wsjax.cli import main
 from wsjax.errors import InputError
 from wsjax.pages import html
-from wsjax.scene import scene
+from wsjax.scene import path_text, scene
 from wsjax.slices import columns, covered, merged
 from wsjax.timeline import Timeline
 
@@ -157,10 +157,15 @@ def test_the_view(capsys):
     assert all(len(line) <= 120 for line in shown.splitlines())
 
 
+def test_what_saves_time_is_called_so(kernel):
+    text = path_text(kernel._replace(last_us=-0.1 * kernel.time_us))
+    assert text.endswith(", partial last wave saves 10%")
+
+
 def test_the_view_fits_any_width(kernel):
     for width in (60, 77, 160):
         lines = list(trace_view.lines(scene(kernel, 400), width))
-        drawn = [line for line in lines[:-1] if line.plain]
+        drawn = [line for line in lines[:-2] if line.plain]
         assert len({len(line.plain) for line in drawn}) == 1
         assert len(drawn[0].plain) == width
 
@@ -199,6 +204,16 @@ def test_traced_kernels_beside_predictions(capsys, tmp_path):
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_pictures_state_the_period_of_the_table(kernel):
+    one = next(x for x in traces.read(TRACED) if "4pe0" in x.kernel[0])
+    ctas = [comparison.compare(one, kernel)._replace(measured_us=us) for us in (1.0, 3.0)]
+    mean = comparison.over_ctas(ctas)
+    assert (mean.measured_us, mean.trace) == (2.0, one)
+    assert mean.error == pytest.approx(kernel_error := mean.predicted_us / 2.0 - 1.0)
+    titles = [axes.get_title(loc="left") for axes in gantt_grid.figure([mean]).axes]
+    assert f"measured 2.000 ({kernel_error:+.1%})" in titles[0]
+
+
 def test_the_name_of_a_traced_kernel_says_its_configuration():
     pingpong = next(one for one in traces.read(TRACED) if "4pe0" in one.kernel[0])
     own = comparison.configuration(pingpong)
@@ -218,6 +233,7 @@ def test_the_name_of_a_traced_kernel_says_its_configuration():
         (f"trace {TOY}".replace("stages 2", "stages 9"), "illegal: shared memory"),
         (f"trace --measured {TRACED} -m 3", "none of its 8 kernels is like that; it has -m 1024"),
         (f"trace --measured {TRACED} --out t.html", "such a file shows one kernel, and 8 traced"),
+        (f"trace {TOY} --quiet", "--quiet: leaves nothing to do without --out; give a file"),
         ("trace --measured nowhere.csv", "nowhere.csv: no such file"),
     ],
 )
@@ -230,4 +246,5 @@ def test_mistakes(capsys, command, message):
 def test_a_table_that_is_no_trace_is_refused(capsys, tmp_path):
     with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
         file.write("m,n,k\n1,2,3\n")
-    assert "missing" in run(capsys, f"trace --measured {tmp_path}/t.csv.gz", 2).err
+    shown = run(capsys, f"trace --measured {tmp_path}/t.csv.gz", 2)
+    assert "t.csv.gz: holds no traced events (columns event, role, t_ns); " in shown.err

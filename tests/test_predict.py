@@ -162,6 +162,18 @@ def test_mistakes_of_a_file_name_it(tmp_path):
     assert not out.exists()
 
 
+def test_a_log_before_the_header_is_no_row(tmp_path):
+    header, row = "m,n,k,block_m,block_n,block_k\n", "512,512,256,128,128,64\n"
+    for before in ("", "INFO: started\n", "# made by x, y\n\nINFO a\n"):
+        (tmp_path / "t.csv").write_text(before + header + row)
+        predict_table(tmp_path / "t.csv", tmp_path / "t.parquet", "toy")
+        found = read_table(tmp_path / "t.parquet")
+        assert found["m"].to_pylist() == [512]
+    (tmp_path / "t.csv").write_text("INFO: started\n" + header + row + "1,2\n")
+    with pytest.raises(InputError, match=r"first row 1 \(from 0\): 2 instead of 6"):
+        predict_table(tmp_path / "t.csv", tmp_path / "t.parquet", "toy")
+
+
 def test_status_counts_beside_measured_times_only():
     row = toy(block_k=65, status="ok")
     with pytest.warns(UserWarning, match="column 'status' has no effect"):

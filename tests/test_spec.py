@@ -169,6 +169,11 @@ MISTAKES = [
         "columns: sms: unknown key here; it belongs in [hardware_p",
     ),
     ("[columns]", "m = 3\n[columns]", "m: unknown key here; it belongs in [columns]"),
+    (
+        "[columns]",
+        'partition_by = "m"\n[columns]',
+        "partition_by: unknown key here; it belongs in [output]",
+    ),
     ("[columns]", "columns = 3\n[c]", "columns: expected a table, [columns], not 3"),
     (
         "[columns]",

@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import duckdb
@@ -17,7 +18,7 @@ import pytest
 import wsjax
 from wsjax import layout, stores
 from wsjax.cli import main
-from wsjax.errors import InputError
+from wsjax.errors import InputError, WsjaxError
 from wsjax.spec import parse_spec
 from wsjax.tables import configuration_column
 
@@ -211,6 +212,14 @@ def test_a_directory_that_is_not_whole_is_not_opened(tmp_path):
         "rows 0 to 19 on h200 are missing; rows 40 to 47 on h200 are missing; "
         f"wsjax sweep {out} --out {out} makes what is missing"
     )
+    (out / "part-00003.parquet").write_bytes(b"noise")
+    with pytest.raises(InputError, match=r"00003\.parquet is damaged \(move it away first\); rows"):
+        wsjax.open(out)
+    with pytest.raises(InputError, match=r"wrote: part-00003\.parquet; .* or move them away"):
+        wsjax.sweep(out, out)
+    (out / "part-00003.parquet").unlink()
+    wsjax.sweep(out, out)
+    assert wsjax.open(out).count_rows() == ROWS
     for place, message in {
         tmp_path / "outt": "did you mean",
         tmp_path: "no sweep wrote this directory",
@@ -329,9 +338,31 @@ def test_places_that_no_one_knows(tmp_path, capsys):
     assert "absent.toml: can't read this sweep file" in capsys.readouterr().err
 
 
+def test_a_store_that_does_not_answer_is_named_without_its_keys(monkeypatch):
+    def get_file_info(_):
+        raise OSError("no route to host\nmore")
+
+    system = SimpleNamespace(get_file_info=get_file_info, type_name="s3")
+    monkeypatch.setattr(stores, "_opened", lambda uri: (system, uri.partition("@")[2]))
+    for ask in (wsjax.open, lambda uri: wsjax.sweep(run(), uri)):
+        with pytest.raises(WsjaxError) as error:
+            ask("s3://me:a+secret@b/x?region=here")
+        assert str(error.value) == "s3://b/x?region=here: can't be reached: no route to host"
+    with pytest.raises(InputError, match=r"s3://: can't open this place: it names no bucket; give"):
+        stores.store("s3://")
+    assert stores.public("s3://b/x?at=me@home") == "s3://b/x?at=me@home"
+
+
+def test_google_storage_is_not_waited_for_a_quarter_of_an_hour():
+    assert stores._impatient("gs://b/x") == "gs://b/x?retry_limit_seconds=60"
+    assert stores._impatient("gs://b/x?a=b") == "gs://b/x?a=b&retry_limit_seconds=60"
+    for uri in ("gs://b/x?retry_limit_seconds=5", "s3://b/x", "file:///x"):
+        assert stores._impatient(uri) == uri
+
+
 @pytest.mark.parametrize("rows", [0, -1, 2**40, 1.5, True])
 def test_rows_of_a_file_are_a_whole_number(rows, tmp_path):
-    with pytest.raises(InputError, match="shard_rows: expected a whole number"):
+    with pytest.raises(InputError, match="--shard-rows: expected a whole number"):
         wsjax.sweep(run(), tmp_path / "out", shard_rows=rows)
 
 

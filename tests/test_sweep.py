@@ -274,8 +274,12 @@ def test_other_directories_are_refused(spec, tmp_path):
     (out / "notes.txt").unlink()
     before = shards(out)
     spec.write_text(SPEC.replace("512", "513").replace("[64, 128]", "[64]"))
-    with pytest.raises(InputError, match=r"belongs to another sweep \(the sweep file has changed"):
+    with pytest.raises(
+        InputError, match=r"belongs to another sweep \(the sweep file has changed"
+    ) as error:
         wsjax.sweep(spec, out)
+    assert str(error.value).endswith(f"to go on with that one: wsjax sweep {out} --out {out}")
+    assert main(["sweep", str(out), "--out", str(out), "--quiet"]) == 0
     spec.write_text(SPEC)
     machine = spec.parent / "mine.toml"
     machine.write_text(machine.read_text() + "\n")
@@ -390,6 +394,7 @@ def test_ray_is_an_extra(spec, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().err == (
         "wsjax: --engine ray: ray is not installed; pip install 'wsjax[ray]'\n"
     )
+    assert not (tmp_path / "out").exists()
 
 
 KILLED = """
@@ -480,9 +485,9 @@ def test_memory_follows_the_rows_of_a_file(tmp_path):
         "n = [128, 256, 384]\nk = 64\nblock_m = 128\nblock_n = 128\nblock_k = 64\n"
         'stages = [1, 2]\nschedule = ["serial", "persistent"]\n'
     )
-    wsjax.sweep(path, tmp_path / "compiled")
     peaks = []
     for rows in (2**12, 2**16):
+        wsjax.sweep(path, tmp_path / f"compiled {rows}", shard_rows=rows)
         tracemalloc.start()
         wsjax.sweep(path, tmp_path / str(rows), shard_rows=rows)
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -546,3 +551,20 @@ def test_places_where_nothing_can_be_made(spec, tmp_path, capsys):
         shown = capsys.readouterr().err
         assert str(place) in shown
         assert ".tmp" not in shown
+
+
+@pytest.mark.parametrize("output", ["", "best = 3", 'keep = "quantiles"'])
+def test_a_sweep_of_too_many_files_is_refused_at_once(output, tmp_path):
+    path = tmp_path / "huge.toml"
+    many = "{ from = 1, to = 1000000, step = 1 }"
+    path.write_text(
+        f'hardware = "toy"\n[columns]\nm = {many}\nn = {many}\nk = 64\nblock_m = [64, 128]\n'
+        f"block_n = 64\nblock_k = 64\n[output]\n{output}\n"
+    )
+    with pytest.raises(InputError, match=r"2,000,000,000,000 candidates would be .*files") as error:
+        wsjax.sweep(path, tmp_path / "out", shard_rows=1000)
+    assert str(error.value).endswith("give fewer values, or a larger --shard-rows")
+    assert not (tmp_path / "out").exists()
+    path.write_text(path.read_text().replace("\nk = 64", f"\nk = {many}"))
+    with pytest.raises(InputError, match=r"more than 100,000; give fewer values$"):
+        wsjax.sweep(path, tmp_path / "out")

@@ -12,9 +12,10 @@ from wsjax.errors import InputError
 from wsjax.events import Pipeline
 from wsjax.frame import resolve
 from wsjax.hardware import load_hardware
-from wsjax.slices import WAIT, filled_slots, slices, tracks
+from wsjax.scene import parts
+from wsjax.slices import COMPUTE, WAIT, filled_slots, slices, tracks
 from wsjax.space import SCHEDULES, Configuration
-from wsjax.steps import WAITS, Steps, play
+from wsjax.steps import WAITS, Steps, count, play
 from wsjax.timeline import Timeline, timeline
 
 ENOUGH = 10**6
@@ -157,6 +158,13 @@ def test_a_kernel_too_long_to_play_still_ends_when_it_should(schedule, dma_warps
     assert len(found.step) < 20_000
     expected = (t.figures["math_wait_us"], t.figures["dma_wait_us"])
     assert waits_of(t, 1000) == pytest.approx(expected, rel=1e-6)
+    played = len(t.steps.start)
+    rest = found.take((found.kind == COMPUTE) & (found.step >= played))
+    assert rest.steps.sum() == (count(t.pipeline) - played) * len(np.unique(rest.track))
+    assert len(rest.step) > 500
+    gaps = rest.begin_us[1:] - rest.end_us[:-1]
+    assert np.all(gaps < 0.01 * (t.time_us - t.steps.end[-1]))
+    assert sum(parts(t).values()) == pytest.approx(1, abs=0.02)
 
 
 @settings(deadline=None, max_examples=150)

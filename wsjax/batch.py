@@ -3,7 +3,7 @@
 Chunks of rows go through one compiled program (`programs.formulas`: legality, durations, closed
 form) on two host threads. The rows whose closed form is not proved are gathered into queues of one
 size and solved by jumps (`periodic`); what those leave unfinished is scanned step by step
-(`events`). All arithmetic is float64.
+(`events`). All arithmetic is float64, unless closed forms are asked for in float32.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +28,7 @@ from wsjax.programs import (
     Prediction,
     describe,
     formulas,
+    formulas_of_few,
     neutral_names,
     pipelines,
     rates,
@@ -50,14 +51,17 @@ def evaluate(
     hardware: Hardware,
     overrides: Mapping[str, Any] | None = None,
     legal_override: np.ndarray | None = None,
+    *,
+    single: bool = False,
 ) -> Prediction:
     """Predict every row. Each field of `configurations` is an int array (rows,) or a scalar.
 
     overrides: hardware parameters and facts by name, each a scalar or an array (rows,), in place
-    of the machine's own. legal_override: rows that are legal whatever `limits` says.
+    of the machine's own. legal_override: rows that are legal whatever `limits` says. single: closed
+    forms in float32.
     """
     inputs, rows = columns(configurations, hardware, overrides, legal_override)
-    return Prediction(**_evaluate(_given(inputs, rows), Prediction._fields))
+    return Prediction(**_evaluate(_given(inputs, rows), Prediction._fields, single=single))
 
 
 def evaluate_rows(source: Source, numbers: np.ndarray) -> Prediction:
@@ -82,7 +86,8 @@ def times_us(
 
 class _Feed(NamedTuple):
     """Rows for the programs: `part(start, stop, size)` are rows start to stop, the last repeated to
-    `size`; `at(rows)` those at some positions, as columns in memory."""
+    `size`; `at(rows)` those at some positions, as columns in memory. `alone`: all are `serial`;
+    `neutral`: parameters whose terms are left out."""
 
     rows: int
     part: Callable[[int, int, int], Inputs]
@@ -92,7 +97,13 @@ class _Feed(NamedTuple):
 
 
 def _given(inputs: Inputs, rows: int) -> _Feed:
-    """Rows whose columns are in memory."""
+    """Rows whose columns are in memory; few take a program in which all is data, and so but one."""
+
+    def few(start: int, stop: int, size: int) -> Inputs:
+        return inputs.spread(np.minimum(np.arange(start, start + size), stop - 1))
+
+    if rows <= CHUNKS[0]:
+        return _Feed(rows, few, inputs.take, False, ())
     with jax.enable_x64(True):
         shared = jax.tree.map(lambda x: x if np.ndim(x) else jax.device_put(x), inputs)
 
@@ -121,10 +132,14 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
     return _Feed(len(numbers), part, at, source.schedule == SERIAL, source.neutral)
 
 
-def _evaluate(feed: _Feed, fields: tuple[str, ...], *, waits: bool = True) -> dict[str, np.ndarray]:
+def _evaluate(
+    feed: _Feed, fields: tuple[str, ...], *, waits: bool = True, single: bool = False
+) -> dict[str, np.ndarray]:
     """These fields of the prediction of every row; without `waits`, dma_wait_us may be wrong."""
-    found = {name: np.empty(feed.rows, KINDS[name]) for name in fields}
-    _formulas(feed, found)
+    made = Prediction._fields if feed.rows <= CHUNKS[0] else fields
+    found = {name: np.empty(feed.rows, KINDS[name]) for name in made}
+    _formulas(feed, found, single)
+    found = {name: found[name] for name in fields}
     unproved = found["time_us"] == UNPROVED
     left = unproved
     if waits and "dma_wait_us" in found:
@@ -167,18 +182,19 @@ def columns(
     return inputs, lengths.pop()
 
 
-def _formulas(feed: _Feed, found: dict[str, np.ndarray]) -> None:
+def _formulas(feed: _Feed, found: dict[str, np.ndarray], single: bool) -> None:
     """Fill columns by the closed form, in chunks, on several threads.
 
     Chunks have a few sizes, so that few programs are compiled.
     """
     size = _chunk(feed.rows)
+    program = formulas_of_few if feed.rows <= CHUNKS[0] else formulas
 
     def run(start: int) -> None:
         stop = min(start + size, feed.rows)
         with jax.enable_x64(True):
             part = feed.part(start, stop, size)
-            columns = formulas(part, feed.alone, tuple(found), feed.neutral)
+            columns = program(part, feed.alone, tuple(found), feed.neutral, single)
             if "tflops" in found:
                 columns["tflops"] = rates(part, columns["time_us"])
             columns = _to_numpy(columns, stop - start)
@@ -190,13 +206,15 @@ def _formulas(feed: _Feed, found: dict[str, np.ndarray]) -> None:
 
 def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction, str]]:
     """Predict rows that have no proved closed form, by jumps or else by scan -> (rows, prediction,
-    method), in queues of one ring depth, those with the most steps first."""
+    method), in queues of one ring depth (few rows: the greatest), most steps first."""
     if not len(rows):
         return
     inputs = feed.at(rows)
     c = inputs.configuration
     steps = np.broadcast_to(c.m * 1.0 * c.n * c.k / (c.block_m * c.block_n * c.block_k), rows.shape)
     depths = np.searchsorted(RING_DEPTHS, np.broadcast_to(c.stages, rows.shape))
+    if len(rows) <= QUEUES[0]:
+        depths = np.full_like(depths, len(RING_DEPTHS) - 1)
     order = np.lexsort((-steps, depths))
     queues = [
         (queue, RING_DEPTHS[depth])

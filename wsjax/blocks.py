@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wsjax import frame as frames
 from wsjax import intervals, tables
 from wsjax.hardware import Hardware
-from wsjax.limits import REASONS, Facts
+from wsjax.limits import REASONS
 from wsjax.space import COLUMNS, Configuration, Product
+from wsjax.trials import FILTERED, columns_of, verdicts
 from wsjax.where import Predicate
 
 if TYPE_CHECKING:
@@ -63,13 +63,18 @@ class Kept(NamedTuple):
 
 def legal_rows(part: Part, predicate: Predicate | None, start: int, stop: int) -> Kept:
     """Of rows `start` to `stop`, those that pass the filter and are legal."""
-    numbers = np.arange(start, stop)
-    reason = part.source.reasons(_full(numbers))[: len(numbers)]
-    passes = np.ones(len(numbers), bool)
-    if predicate is not None:
-        passes = predicate.mask(_read(part, numbers, predicate.names), len(numbers))
-    counts = np.bincount(reason[passes], minlength=len(REASONS))
-    return Kept(numbers[passes & (reason == 0)], int(len(numbers) - passes.sum()), counts)
+    known = verdicts(part.source, predicate)
+    if known is None:
+        numbers = np.arange(start, stop)
+        found = part.source.reasons(_full(numbers))[: len(numbers)]
+        if predicate is not None:
+            passes = predicate.mask(_read(part, numbers, predicate.names), len(numbers))
+            found = np.where(passes, found, np.int8(FILTERED))
+    else:
+        first = start % len(known)
+        found = np.resize(known, first + stop - start)[first:]
+    counts = np.bincount(found - FILTERED, minlength=len(REASONS) - FILTERED)
+    return Kept(start + np.flatnonzero(found == 0), int(counts[0]), counts[1:])
 
 
 def predict_rows(part: Part, numbers: np.ndarray) -> dict[str, "pa.Array"]:
@@ -77,15 +82,13 @@ def predict_rows(part: Part, numbers: np.ndarray) -> dict[str, "pa.Array"]:
     from wsjax import batch
 
     prediction = batch.evaluate_rows(part.source, numbers)
-    columns = _numbers(part, numbers)
-    backing = intervals.backing(
-        part.machine,
-        Configuration(*(columns[name] for name in COLUMNS)),
-        prediction,
-        _altered(part, columns, len(numbers)),
-    )
+    columns, unbacked = columns_of(part.source, numbers)
+    configurations = Configuration(*(columns[name] for name in COLUMNS))
+    machine, interval = part.machine, None
+    if machine.spread:
+        interval = intervals.bounds(machine, configurations, prediction, unbacked)
     ours = _columns(part, columns, len(numbers))
-    return ours | tables.prediction_columns(prediction, **backing)
+    return ours | tables.prediction_columns(prediction, extrapolated=unbacked, interval=interval)
 
 
 def predict_times(part: Part, numbers: np.ndarray) -> np.ndarray:
@@ -112,17 +115,6 @@ def _full(numbers: np.ndarray) -> np.ndarray:
     return np.append(numbers, np.repeat(numbers[-1:], short)) if 0 < short < BLOCK_ROWS else numbers
 
 
-def _numbers(part: Part, numbers: np.ndarray) -> dict[str, Any]:
-    """All columns of the rows of these numbers, as numbers; one that never changes is a scalar."""
-    rows = part.product.take(numbers)
-    given = rows | {name: np.asarray(value) for name, value in part.product.constants.items()}
-    facts = part.machine.facts._replace(
-        **{name: given[name] for name in part.swept if name in Facts._fields}
-    )
-    configuration = frames.resolve({n: v for n, v in given.items() if n in COLUMNS}, facts)
-    return given | configuration._asdict()
-
-
 def _read(part: Part, numbers: np.ndarray, names: tuple[str, ...]) -> dict[str, Any]:
     """The columns that a filter reads; only if one follows from others, all."""
     axes = part.product.axes
@@ -130,20 +122,11 @@ def _read(part: Part, numbers: np.ndarray, names: tuple[str, ...]) -> dict[str, 
     constants = DEFAULTS | part.product.constants
     found = {name: constants[name] for name in names if name in constants}
     if not {*names} <= {*found, *part.product.names}:
-        return _numbers(part, numbers)
+        return columns_of(part.source, numbers)[0]
     lengths = [len(axis) for axis in axes]
     for i in wanted:
         digit = numbers // math.prod(lengths[i + 1 :]) % lengths[i]
         found |= {name: x for name, x in axes[i].take(digit).items() if name in names}
-    return found
-
-
-def _altered(part: Part, columns: dict[str, Any], rows: int) -> np.ndarray:
-    """Rows whose machine differs from the file's in what is swept."""
-    own = part.machine.facts._asdict() | part.machine.parameters._asdict()
-    found = np.zeros(rows, dtype=bool)
-    for name in part.swept:
-        found |= columns[name] != own[name]
     return found
 
 

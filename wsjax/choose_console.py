@@ -12,6 +12,7 @@ from wsjax.choosing import choose
 from wsjax.errors import InputError
 from wsjax.files import make_directory, replacing
 from wsjax.loss_plot import Point, loss_svg
+from wsjax.terminal import telling
 
 INTERRUPTED = 130
 KERNELS_SHOWN = 32
@@ -28,7 +29,8 @@ def run_choose(
         make_directory(out)
         if not os.access(out, os.W_OK):
             raise InputError(f"{out}: is not writable; choose another directory")
-    found = choose(workload, k, **options)
+    with telling("choosing kernels; Ctrl-C: the best so far", quiet=as_json):
+        found = choose(workload, k, **options)
     written = [] if out is None else write_choice(found, out)
     if as_json:
         print(json.dumps(found.record(), allow_nan=False))

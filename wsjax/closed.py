@@ -60,6 +60,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from wsjax.arithmetic import floor_div, inverse
 from wsjax.events import (
     MAX_STAGES,
     PINGPONG,
@@ -109,7 +110,7 @@ def isolated(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     p, q = pipeline, slopes(pipeline)
     width = q.depth - q.in_flight
     first = 1.0 + q.in_flight
-    windows = jnp.floor(jnp.maximum(q.n - first, 0.0) / width) * (q.n > q.depth)
+    windows = floor_div(jnp.maximum(q.n - first, 0.0), inverse(width)) * (q.n > q.depth)
     gain = windows * jnp.maximum(q.window_gain, 0.0)
     start = q.landing + p.load_latency_us
     end = start + p.compute_us + (q.n - 1) * q.period + gain + p.epilogue_us
@@ -129,7 +130,8 @@ def overlapped(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     crossings = q.tiles - 1
     compute_bound = p.compute_us >= q.load
     wraps = q.n > q.depth
-    rings = jnp.floor((steps - 1) / q.depth)
+    per_depth = inverse(q.depth)
+    rings = floor_div(steps - 1, per_depth)
     epilogue = jnp.where((p.schedule == PINGPONG) | (p.tiles == 1), 0.0, p.epilogue_us)
     collected = jnp.maximum(epilogue - q.spare, 0.0)
     hidden = (p.epilogue_us <= q.n * p.compute_us) | (p.tiles <= 2)
@@ -140,11 +142,11 @@ def overlapped(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     )
     proved_bound = compute_bound | wraps | (epilogue <= q.spare) | (p.tiles == 1)
 
-    per_tile = jnp.floor((q.n - 1) / q.depth)
+    per_tile = floor_div(q.n - 1, per_depth)
     leftover = q.n - per_tile * q.depth
-    pooled = jnp.floor(q.depth / leftover)
+    pooled = floor_div(q.depth, inverse(leftover))
     pool_gain = q.ring_gain - pooled * collected
-    pools = jnp.floor(crossings / jnp.maximum(pooled, 1.0))
+    pools = floor_div(crossings, inverse(jnp.maximum(pooled, 1.0)))
     gain_ring = jnp.where(
         collected <= 0,
         rings * q.ring_gain,
@@ -156,12 +158,16 @@ def overlapped(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     proved_ring = (collected <= 0) | (p.tiles == 1) | (wraps & ((pool_gain <= 0) | divides))
 
     width = jnp.maximum(q.depth - 1, 1.0)
-    short_per_tile = jnp.floor(jnp.maximum(q.n - 2, 0.0) / width)
+    per_width = inverse(width)
+    short_per_tile = floor_div(jnp.maximum(q.n - 2, 0.0), per_width)
     short_left = q.n - 2 - short_per_tile * width
-    greedy = jnp.where(p.tiles == 1, short_per_tile * wraps, _greedy_windows(q, steps, width))
+    greedy = jnp.where(
+        p.tiles == 1, short_per_tile * wraps, _greedy_windows(q, steps, width, per_width)
+    )
     extra = epilogue - 2 * q.spare
     free = (epilogue <= 0) | ((extra <= 0) & wraps)
-    squeezed = jnp.maximum(jnp.floor((2 * short_left + 2) / width), (1.5 * short_left + 2) / width)
+    squeezed = floor_div(2 * short_left + 2, per_width)
+    squeezed = jnp.maximum(squeezed, (1.5 * short_left + 2) * per_width)
     gain_short = jnp.where(
         free,
         greedy * q.window_gain,
@@ -184,7 +190,7 @@ def overlapped(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     math_wait = start + (steps - 1) * q.spare + (gain - crossings * epilogue)
 
     behind = (steps - 1) * (q.period - q.load)
-    ring_back = behind + q.ring_gain + epilogue * jnp.floor((steps - 1 - q.depth) / q.n)
+    ring_back = behind + q.ring_gain + epilogue * floor_div(steps - 1 - q.depth, inverse(q.n))
     collect = crossings * (epilogue - q.spare) - jnp.maximum(crossings - 1, 0.0) * detour
     collect = jnp.maximum(epilogue - q.spare, collect) + q.ring_gain
     bound_wait = jnp.where(
@@ -227,20 +233,21 @@ def _modular_inverses() -> np.ndarray:
 _INVERSES = _modular_inverses()
 
 
-def _greedy_windows(q: Slopes, steps, width):
+def _greedy_windows(q: Slopes, steps, width, per_width):
     """Windows of `width` steps laid end to end from step 1, none starting at a tile's first step.
 
     The k-th start is 1 + k*width until that is a multiple of n: k = (t*n - 1)/width with
     t = n**-1 mod width. There the greedy choice moves on by one step, and the pattern repeats.
     """
-    remainder = q.n - jnp.floor(q.n / width) * width
-    inverse = jnp.asarray(_INVERSES)[width.astype(jnp.int32), remainder.astype(jnp.int32)]
-    meets = inverse > 0
-    in_cycle = jnp.maximum(jnp.floor((inverse * q.n - 1) / width), 1.0)
+    remainder = q.n - floor_div(q.n, per_width) * width
+    turns = jnp.asarray(_INVERSES, width.dtype)[
+        width.astype(jnp.int32), remainder.astype(jnp.int32)
+    ]
+    in_cycle = jnp.maximum(floor_div(turns * q.n - 1, per_width), 1.0)
     cycle = in_cycle * width + 1
-    cycles = jnp.where(meets, jnp.floor((steps - 1) / cycle), 0.0)
+    cycles = jnp.where(turns > 0, floor_div(steps - 1, inverse(cycle)), 0.0)
     rest = steps - 1 - cycles * cycle
-    return cycles * in_cycle + jnp.floor(jnp.maximum(rest - 1, 0.0) / width)
+    return cycles * in_cycle + floor_div(jnp.maximum(rest - 1, 0.0), per_width)
 
 
 def closed(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
@@ -284,13 +291,14 @@ def lower_bound(pipeline: Pipeline):
     epilogue = jnp.where(p.schedule == PINGPONG, 0.0, p.epilogue_us)
     math_row = (steps - 1) * p.compute_us + crossings * epilogue
     load_row = (steps - 1) * q.load
-    ring = (steps - 1) * q.period + jnp.floor((steps - 1) / q.depth) * q.ring_gain
-    tile = (q.n - 1) * q.period + jnp.floor((q.n - 1) / q.depth) * q.ring_gain
+    per_depth = inverse(q.depth)
+    ring = (steps - 1) * q.period + floor_div(steps - 1, per_depth) * q.ring_gain
+    tile = (q.n - 1) * q.period + floor_div(q.n - 1, per_depth) * q.ring_gain
     tile = q.tiles * tile + crossings * (epilogue + p.compute_us)
     wraps = q.n > q.depth
     width = jnp.maximum(q.depth - 1, 1.0)
     short_gain = q.landing + p.load_latency_us - width * q.period
-    short = q.tiles * jnp.floor((q.n - 2) / width) * short_gain
+    short = q.tiles * floor_div(q.n - 2, inverse(width)) * short_gain
     short += (steps - 1) * q.period + crossings * (epilogue - 2 * q.spare)
     own = jnp.ceil(q.tiles / 2)
     group = own * (q.n * p.compute_us + p.epilogue_us)

@@ -68,12 +68,12 @@ def on_ray(
     cluster makes those behind it too.
 
     address: the cluster's; by default RAY_ADDRESS, else one is started on this machine.
-    InputError without ray, or if no cluster answers.
+    InputError if no cluster answers.
     """
     with _connected(address) as ray:
         remote = ray.remote(make)
         waiting, given = iter(pieces), {}
-        directory = str(place.path.absolute()) if isinstance(place, Folder) else str(place)
+        directory = str(place.path.absolute()) if isinstance(place, Folder) else place.uri
 
         def give(piece: Piece) -> Any:
             name, part = piece
@@ -111,10 +111,8 @@ def on_ray(
 @contextmanager
 def _connected(address: str | None) -> Iterator[Any]:
     """The module ray, with a cluster to work on; one that was connected to already stays so."""
-    try:
-        import ray  # pyright: ignore[reportMissingImports] (an extra)
-    except ImportError:
-        raise InputError("--engine ray: ray is not installed; pip install 'wsjax[ray]'") from None
+    import ray  # pyright: ignore[reportMissingImports] (an extra)
+
     if ray.is_initialized():
         yield ray
         return

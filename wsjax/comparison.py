@@ -11,6 +11,7 @@ what a step costs, without launch, first data and epilogues.
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -83,6 +84,11 @@ def compare(trace: Trace, timeline: Timeline) -> Comparison:
         period_us(trace.events["data_ready_math_start"], trace.k_tiles),
         period_us(timeline.steps.start, timeline.pipeline.k_tiles),
     )
+
+
+def over_ctas(found: Sequence[Comparison]) -> Comparison:
+    """A kernel's first CTA, its measured period the mean over all of them."""
+    return found[0]._replace(measured_us=float(np.mean([cta.measured_us for cta in found])))
 
 
 def period_us(start_us: np.ndarray, k_tiles: int) -> float:

@@ -12,6 +12,7 @@ from wsjax import predictions, single, tables
 from wsjax.errors import InputError, gather
 from wsjax.hardware import Hardware, hardware_names, load_hardware
 from wsjax.space import Configuration
+from wsjax.terminal import telling
 
 LONG = 1e9
 """From here on numbers are shown as powers of ten."""
@@ -23,20 +24,22 @@ PARTS = {
 }
 
 
-def predict_one(options: Mapping[str, Any], hardware: str, *, as_json: bool) -> int:
+def predict_one(options: Mapping[str, Any], hardware: str, precision: str, *, as_json: bool) -> int:
     """Print the prediction of one configuration; its exit code (2 where it is illegal).
 
     options: the command line's options that were given, by name.
     """
     import numpy as np
 
-    machine, numbers = gather(
+    machine, numbers, _ = gather(
         partial(load_hardware, hardware),
         partial(single.from_options, options, ", or --table FILE --out FILE"),
+        partial(predictions.check_precision, precision),
     )
     columns = {name: np.asarray([value]) for name, value in numbers.items()}
     row = frames.Rows(columns, np.zeros(1, dtype=bool), None)
-    prediction, found = predictions.described(row, machine)
+    with telling("predicting the kernel", quiet=as_json):
+        prediction, found = predictions.described(row, machine, precision)
     record = tables.row(found, 0)
     if as_json:
         finite = {k: v if v not in (math.inf, -math.inf) else None for k, v in record.items()}

@@ -15,8 +15,13 @@ CSV_BLOCK_BYTES = 2**28
 MEND = "save the file as UTF-8"
 
 
-def read(path: Path, *, compressed: bool, encoding: str, delimiter: str) -> "pa.Table":
-    """Read a CSV file; InputError with the place of ragged rows and of what is no text."""
+def read(
+    path: Path, *, compressed: bool, encoding: str, delimiter: str, skipped: int = 0
+) -> "pa.Table":
+    """Read a CSV file; InputError with the place of ragged rows and of what is no text.
+
+    skipped: lines before the header.
+    """
     import pyarrow as pa
     import pyarrow.csv as csv
 
@@ -28,7 +33,10 @@ def read(path: Path, *, compressed: bool, encoding: str, delimiter: str) -> "pa.
             return csv.read_csv(
                 stream,
                 read_options=csv.ReadOptions(
-                    block_size=CSV_BLOCK_BYTES, encoding=encoding, use_threads=threads
+                    skip_rows=skipped,
+                    block_size=CSV_BLOCK_BYTES,
+                    encoding=encoding,
+                    use_threads=threads,
                 ),
                 parse_options=csv.ParseOptions(
                     delimiter=delimiter,
@@ -49,9 +57,10 @@ def read(path: Path, *, compressed: bool, encoding: str, delimiter: str) -> "pa.
         raise InputError(f"{path}: cannot be read as CSV: {error}") from None
     if ragged:
         first = ragged[0]
+        row = first.number - 2 - skipped
         rows = "1 row has" if len(ragged) == 1 else f"{len(ragged)} rows have"
         raise InputError(
-            f"{path}: {rows} not as many values as the header, first row {first.number - 2} "
+            f"{path}: {rows} not as many values as the header, first row {row} "
             f"(from 0): {first.actual_columns} instead of {first.expected_columns}"
         )
     try:

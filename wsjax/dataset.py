@@ -35,6 +35,8 @@ WORDS = {
     "wsjax.schema_version": "its tables have other columns",
     ROWS_KEY: "its files have another number of rows",
 }
+TEXTS = {"wsjax.name", "wsjax.spec", "wsjax.hardware"}
+"""What a directory's own files say of its sweep, so that they suffice to go on with it."""
 MEND = "choose another --out, or delete it"
 
 
@@ -122,12 +124,13 @@ def _shards(
     foreign = [
         name
         for name in there
-        if name not in left and not (name in found and _is_ours(store, name, found[name]))
+        if name not in left and not (name in found and is_ours(store, name, found[name]))
     ]
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
         raise InputError(
-            f"{store}: holds files that no sweep wrote: {', '.join(foreign[:3])}{more}; {MEND}"
+            f"{store}: holds files that no sweep wrote: {', '.join(foreign[:3])}{more}; "
+            "choose another --out, or move them away"
         )
     shards = {name: read(store, name, footer, texts) for name, footer in found.items()}
     if odd := sorted(shards.keys() - {*names}):
@@ -145,7 +148,7 @@ def _tidy(store: Store, names: Iterable[str]) -> None:
             store.remove(name)
 
 
-def _is_ours(store: Store, name: str, footer: tables.Footer | None) -> bool:
+def is_ours(store: Store, name: str, footer: tables.Footer | None) -> bool:
     """Whether a sweep wrote a file, as far as one can tell when it is damaged."""
     if footer is not None:
         return "wsjax.spec" in footer.texts
@@ -163,7 +166,11 @@ def read(
     differing = [key for key in {**texts, **found} if found.get(key) != texts.get(key)]
     if differing:
         why = " and ".join(WORDS.get(key, f"{key} differs") for key in differing)
-        raise InputError(f"{store.shown(name)}: belongs to another sweep ({why}); {MEND}")
+        again = f"; to go on with that one: wsjax sweep {store} --out {store}"
+        raise InputError(
+            f"{store.shown(name)}: belongs to another sweep ({why}); {MEND}"
+            f"{again if {*differing} <= TEXTS else ''}"
+        )
     shard = _parse(footer.texts.get(SHARD_KEY, ""))
     return shard if shard is not None and shard.rows == footer.rows else None
 

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from wsjax.arithmetic import floor_div, inverse, is_number, scaled, soft_max
 from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Pipeline
 from wsjax.limits import OVERHEAD_REGISTERS, Facts, smem_bytes
 from wsjax.parameters import Parameters
@@ -80,16 +81,6 @@ class Costs(NamedTuple):
     sm: Any
 
 
-def is_number(x, number: float) -> bool:
-    """Whether x is that very Python number, known while a program is compiled."""
-    return isinstance(x, float) and x == number
-
-
-def scaled(cost, amount):
-    """cost * amount, and nothing to compute where the cost is the Python number 0."""
-    return 0.0 if is_number(cost, 0.0) else cost * amount
-
-
 def costs(machine: Machine) -> Costs:
     """The `Costs` of a machine for the configuration's dtypes."""
     p = machine.parameters
@@ -124,12 +115,14 @@ class Kernel(NamedTuple):
 
 
 class _Wave(NamedTuple):
-    """What sets one wave apart: CTAs in flight, also as `share` of the SMs, and how many each has;
-    DRAM bytes a step, latency of misses, and the stores of the wave before (of 1)."""
+    """What sets one wave apart: CTAs in flight, also as `share` of the SMs, and how many each has
+    (`per_ctas`: 1 / that); DRAM bytes a step, latency of misses, and the stores of the wave before
+    (of 1)."""
 
     active: Any
     share: Any
     ctas: Any
+    per_ctas: Any
     dram_bytes: Any
     miss_us: Any
     stores: Any
@@ -143,10 +136,18 @@ class _Tile(NamedTuple):
     per_depth: Any
     matrix_us: Any
     fixed_us: Any
+    box_us: Any
     spilled_us: Any
     unqueued: Any
     epilogue_us: Any
     early: Any
+
+
+class _Arrival(NamedTuple):
+    """How long a step's bytes of one wave move, and the share of DRAM in that."""
+
+    moved_us: Any
+    dram_part: Any
 
 
 class _Step(NamedTuple):
@@ -164,32 +165,38 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     p, facts = machine.parameters, machine.facts
     r = raster(c, facts, ctas_per_sm(c, machine))
     t = traffic(c, r, p, machine.in_bytes, machine.out_bytes)
-    tile = _tile(c, r, machine)
+    tile = _tile(c, r, t, machine)
     share, ctas = _crowd(r.active, tile.cost)
     share_last, ctas_last = _crowd(r.active_last, tile.cost)
-    partial_bytes = t.dram_later_bytes * (r.active_last * t.per_active)
+    per_ctas, per_ctas_last = inverse(ctas), inverse(ctas_last)
+    partial_bytes = t.dram_later_bytes * (r.active_last * r.per.active)
     miss_us = scaled(p.dram_latency_us, t.miss_later)
     first = _Wave(
         r.active,
         share,
         ctas,
+        per_ctas,
         t.dram_first_bytes,
         scaled(p.dram_latency_first_us, t.miss_first),
         0.0,
     )
-    full = _Wave(r.active, share, ctas, t.dram_later_bytes, miss_us, 1.0)
-    last = _Wave(r.active_last, share_last, ctas_last, partial_bytes, miss_us, 1.0)
+    full = _Wave(r.active, share, ctas, per_ctas, t.dram_later_bytes, miss_us, 1.0)
+    last = _Wave(r.active_last, share_last, ctas_last, per_ctas_last, partial_bytes, miss_us, 1.0)
     serial = c.schedule == SERIAL
 
     slowdown = 1.0
     if not is_number(p.clock_drop, 0.0):
-        step = _step(c, r, t, p, tile, full, 1.0)
+        step = _step(c, r, p, tile, full, 1.0, *_arrivals(t, p, tile.cost, 1.0, full))
         slowdown = _slowdown(c, r, p, tile, step)
+    arrivals = _arrivals(t, p, tile.cost, slowdown, first, full, last)
+    cold_step, warm_step, partial_step = (
+        _step(c, r, p, tile, wave, slowdown, arrival)
+        for wave, arrival in zip((first, full, last), arrivals, strict=True)
+    )
     drain_us = scaled(tile.cost.drain, t.stored_bytes * r.k_tiles)
     several = r.waves > 1
 
-    def pipeline(wave: _Wave, *, repeated: bool, ends: Any) -> Pipeline:
-        step = _step(c, r, t, p, tile, wave, slowdown)
+    def pipeline(wave: _Wave, step: _Step, *, repeated: bool, ends: Any) -> Pipeline:
         tile_us = tile.epilogue_us * slowdown
         tile_us = jnp.where(serial, step.overhead_us, tile_us) if repeated else tile_us
         return Pipeline(
@@ -207,13 +214,13 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
             mma_in_flight=c.mma_in_flight,
         )
 
-    cold = pipeline(first, repeated=False, ends=~several)
-    warm = pipeline(full, repeated=True, ends=False)
+    cold = pipeline(first, cold_step, repeated=False, ends=~several)
+    warm = pipeline(full, warm_step, repeated=True, ends=False)
     usual = {name: jnp.where(several, getattr(warm, name), getattr(cold, name)) for name in TIMES}
     launch_us = p.launch_us + p.launch_per_stage_us * c.stages
     launch_us += jnp.where(c.math_warps >= 8, p.launch_wide_us, 0.0)
     launch_us -= jnp.where(serial, p.launch_saved_us, 0.0)
-    partial = pipeline(last, repeated=True, ends=True)
+    partial = pipeline(last, partial_step, repeated=True, ends=True)
     return Kernel(warm._replace(**usual), cold, partial, launch_us)
 
 
@@ -228,27 +235,44 @@ def ctas_per_sm(c: Configuration, machine: Machine):
     facts = machine.facts
     smem = smem_bytes(c, facts, machine.in_bytes, machine.out_bytes)
     threads = c.math_warps * facts.warp_size
-    registers = c.block_m * c.block_n / threads + OVERHEAD_REGISTERS
-    launched = threads + PRODUCER_WARPS * facts.warp_size
-    fits = jnp.minimum(
-        facts.smem_bytes_per_sm / smem, facts.registers_per_sm / (launched * registers)
-    )
-    fits = jnp.clip(jnp.floor(fits), 1.0, facts.ctas_per_sm_max * 1.0)
+    registers = c.block_m * c.block_n + OVERHEAD_REGISTERS * threads
+    launched = (c.math_warps + PRODUCER_WARPS) * registers
+    by_registers = floor_div(facts.registers_per_sm * c.math_warps, inverse(launched))
+    fits = jnp.minimum(floor_div(facts.smem_bytes_per_sm, inverse(smem)), by_registers)
+    fits = jnp.clip(fits, 1.0, facts.ctas_per_sm_max * 1.0)
     return jnp.where(c.schedule == SERIAL, fits, 1.0)
 
 
+def _arrivals(t: Traffic, p: Parameters, cost: Costs, slowdown, *waves: _Wave) -> list[_Arrival]:
+    """The `_Arrival` of each wave."""
+    outside_us = scaled(cost.load, t.outside_bytes)
+
+    def move(wave: _Wave):
+        slices_bytes = t.slices_bytes + t.stored_bytes * wave.stores
+        slices_us = scaled(cost.l2, wave.active * slices_bytes)
+        ports_us = jnp.maximum(scaled(cost.load, wave.ctas) * t.inside_bytes, slices_us) * slowdown
+        dram_us = scaled(cost.dram, wave.dram_bytes)
+        filling = scaled(p.out_of_bounds_cost, jnp.sqrt(wave.share * jnp.sqrt(wave.share)))
+        return ports_us + dram_us + outside_us * (1.0 + filling), dram_us
+
+    moved = [move(wave) for wave in waves]
+    if is_number(p.dram_softness, 0.0):
+        return [_Arrival(moved_us, 0.0) for moved_us, _ in moved]
+    per_moved = [inverse(jnp.maximum(moved_us, TINY)) for moved_us, _ in moved]
+    return [_Arrival(us, dram * per) for (us, dram), per in zip(moved, per_moved, strict=True)]
+
+
 def _step(
-    c: Configuration, r: Raster, t: Traffic, p: Parameters, tile: _Tile, wave: _Wave, slowdown
+    c: Configuration,
+    r: Raster,
+    p: Parameters,
+    tile: _Tile,
+    wave: _Wave,
+    slowdown,
+    arrival: _Arrival,
 ) -> _Step:
-    cost = tile.cost
-    slices_bytes = t.slices_bytes + t.stored_bytes * wave.stores
-    slices_us = scaled(cost.l2, wave.active * slices_bytes)
-    ports_us = jnp.maximum(scaled(cost.load, wave.ctas) * t.inside_bytes, slices_us) * slowdown
-    dram_us = scaled(cost.dram, wave.dram_bytes)
-    filling = scaled(p.out_of_bounds_cost, jnp.sqrt(wave.share * jnp.sqrt(wave.share)))
-    moved_us = ports_us + dram_us + scaled(cost.load, t.outside_bytes) * (1.0 + filling)
-    load_us = jnp.maximum(p.load_issue_us * slowdown, moved_us)
-    latency_us = p.load_latency_us + scaled(cost.latency, t.box_bytes)
+    load_us = jnp.maximum(p.load_issue_us * slowdown, arrival.moved_us)
+    latency_us = p.load_latency_us + tile.box_us
     latency_us += scaled(p.crowding_latency_us, jnp.minimum(wave.share, 1.0))
     latency_us = latency_us * slowdown + wave.miss_us
     latency_us = soft_max(p.latency_exposure, load_us, latency_us) - load_us
@@ -260,8 +284,7 @@ def _step(
     bound_us = jnp.maximum(jnp.maximum(load_us, shared_us), jnp.maximum(ring_us, short_us))
 
     ring_us = jnp.maximum(ring_us, short_us + tile.unqueued * compute_us * tile.per_depth)
-    dram_part = dram_us / jnp.maximum(moved_us, TINY)
-    more = scaled(p.dram_softness, dram_part * (1.0 - p.softness))
+    more = scaled(p.dram_softness, arrival.dram_part * (1.0 - p.softness))
     softness = p.softness if is_number(more, 0.0) else p.softness + more
     soft_us = soft_max(p.softness * STEP_SOFTNESS, load_us, shared_us)
     soft_us = soft_max(softness, soft_us, ring_us)
@@ -271,7 +294,7 @@ def _step(
     others_us = jnp.where(tile.per_depth > 0, 0.0, shared_us - compute_us)
     behind_us = jnp.maximum(latency_us - others_us, 0.0)
     behind_us = jnp.maximum(behind_us + (c.stages - 2.0) * extra_us, 0.0)
-    one_us = jnp.maximum(jnp.maximum(load_us / wave.ctas, compute_us), ring_us)
+    one_us = jnp.maximum(jnp.maximum(load_us * wave.per_ctas, compute_us), ring_us)
     overhead_us = load_us + latency_us + tile.epilogue_us * slowdown
     hideable_us = jnp.minimum(overhead_us, r.k_tiles * jnp.maximum(period_us - one_us, 0.0))
     share = p.overhead_hidden / (1.0 + p.overhead_hidden)
@@ -285,39 +308,44 @@ def _step(
     )
 
 
-def _tile(c: Configuration, r: Raster, machine: Machine) -> _Tile:
+def _tile(c: Configuration, r: Raster, t: Traffic, machine: Machine) -> _Tile:
     p, facts, cost = machine.parameters, machine.facts, costs(machine)
-    groups = jnp.where(c.schedule == PINGPONG, 2.0, 1.0)
+    pingpong = c.schedule == PINGPONG
+    groups = jnp.where(pingpong, 2.0, 1.0)
     high = facts.mma_m * c.math_warps / facts.mma_warps
     halved = (c.block_m * groups < high) & (c.schedule != COOPERATIVE)
     a_bytes = c.block_m * c.block_k * machine.in_bytes
     b_bytes = c.block_k * c.block_n * machine.in_bytes
     mma_bytes = 2.0 * facts.mma_k
-    mmas = a_bytes / (facts.mma_m * mma_bytes) * jnp.where(halved, 2.0, 1.0)
+    mma_rows_bytes = facts.mma_m * mma_bytes
+    mmas = a_bytes * (1.0 / mma_rows_bytes) * jnp.where(halved, 2.0, 1.0)
+    per_mma = r.per.block_m * r.per.block_k * (mma_rows_bytes / machine.in_bytes)
+    per_mma *= jnp.where(halved, 0.5, 1.0)
     matrix_us = 2.0 * c.block_m * c.block_n * c.block_k * cost.flop
     matrix_us += scaled(cost.paper, a_bytes + b_bytes)
     columns = c.block_n * jnp.where(halved, 0.5, 1.0)
     operands_us = scaled(cost.smem, mmas * (facts.mma_m + columns) * mma_bytes)
-    drain_us = scaled(p.drain_us, c.block_k / 64.0)
+    drain_us = scaled(p.drain_us, c.block_k * (1.0 / 64.0))
     threads = c.math_warps * facts.warp_size
     room = (facts.max_registers_per_thread - OVERHEAD_REGISTERS) * threads
     spilled = jnp.maximum(c.block_m * c.block_n * groups - room, 0.0)
 
     tile_bytes = c.block_m * c.block_n * machine.out_bytes
     inside = jnp.minimum(c.m, c.block_m) * jnp.minimum(c.n, c.block_n) * machine.out_bytes
-    crowd = (IDLE_STORES + r.active * cost.sm) / (1.0 + IDLE_STORES)
+    crowd = (IDLE_STORES + r.active * cost.sm) * (1.0 / (1.0 + IDLE_STORES))
     direct_us = jnp.where(c.write_back == 1, scaled(cost.direct, inside * crowd), 0.0)
     one_in_flight = (c.mma_in_flight == 1) & (c.stages >= 2)
     return _Tile(
         cost=cost,
-        per_stage=1.0 / c.stages,
-        per_depth=jnp.where(one_in_flight, 1.0 / jnp.maximum(c.stages - 1.0, 1.0), 0.0),
+        per_stage=inverse(c.stages),
+        per_depth=jnp.where(one_in_flight, inverse(jnp.maximum(c.stages - 1.0, 1.0)), 0.0),
         matrix_us=jnp.maximum(matrix_us, operands_us),
         fixed_us=p.compute_startup_us + p.sync_us + jnp.where(c.mma_in_flight == 1, 0.0, drain_us),
-        spilled_us=scaled(cost.spill, SPILL_BYTES * spilled / groups),
-        unqueued=jnp.maximum(1.0 - p.mma_queue / mmas, 0.0),
+        box_us=scaled(cost.latency, t.box_bytes),
+        spilled_us=scaled(cost.spill, SPILL_BYTES * spilled * jnp.where(pingpong, 0.5, 1.0)),
+        unqueued=jnp.maximum(1.0 - p.mma_queue * per_mma, 0.0),
         epilogue_us=p.epilogue_startup_us + scaled(cost.store, tile_bytes) + direct_us,
-        early=jnp.maximum(1.0 - RING_SHARE * c.stages / (r.waves * r.k_tiles), 0.0),
+        early=jnp.maximum(1.0 - RING_SHARE * c.stages * (inverse(r.waves) * r.per.k_tiles), 0.0),
     )
 
 
@@ -328,20 +356,5 @@ def _slowdown(c: Configuration, r: Raster, p: Parameters, tile: _Tile, step: _St
     estimate_us = p.launch_us + step.load_us + step.latency_us
     estimate_us += r.waves * (r.k_tiles * step.period_us + tile_us)
     flop = r.tiles * r.k_tiles * 2.0 * c.block_m * c.block_n * c.block_k
-    busy_us = jnp.minimum(flop / CLOCK_FLOP_PER_US, estimate_us)
-    return 1.0 + p.clock_drop * busy_us / (estimate_us + 2.0 * CLOCK_US)
-
-
-def soft_max(softness, a, b):
-    """A maximum of two numbers >= 0 that is rounded where they are close.
-
-    (a + b + sqrt((a - b)^2 + 4 softness a b)) / 2: max(a, b) for softness 0, a + b for 1.
-    """
-    if is_number(softness, 0.0):
-        return jnp.maximum(a, b)
-    if is_number(softness, 1.0):
-        return a + b
-    square = (a - b) ** 2 + 4.0 * softness * a * b
-    some = square > 0
-    root = jnp.where(some, jnp.sqrt(jnp.where(some, square, 1.0)), 0.0)
-    return 0.5 * (a + b + root)
+    busy_us = jnp.minimum(flop * (1.0 / CLOCK_FLOP_PER_US), estimate_us)
+    return 1.0 + p.clock_drop * busy_us * inverse(estimate_us + 2.0 * CLOCK_US)

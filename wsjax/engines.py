@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from importlib.util import find_spec
 
 from wsjax import shards, tables
 from wsjax.best import Best
@@ -16,11 +17,14 @@ Make = Callable[[Piece, Best, shards.Advance], tuple[shards.Written, Best]]
 
 
 def check_engine(engine: str, address: str | None) -> None:
-    """Raise InputError for an engine that is none, or an address that none needs."""
+    """Raise InputError for an engine that is none or not installed, or an address that none
+    needs."""
     if engine not in ENGINES:
         raise InputError(f"--engine: unknown word '{engine}'{nearest(engine, ENGINES)}")
     if address is not None and engine != "ray":
         raise InputError("--address: only with --engine ray; leave one out or add the other")
+    if engine == "ray" and find_spec("ray") is None:
+        raise InputError("--engine ray: ray is not installed; pip install 'wsjax[ray]'")
 
 
 @contextmanager

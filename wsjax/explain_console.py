@@ -5,6 +5,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
+from shutil import get_terminal_size
 from typing import Any
 
 from wsjax import critical, single
@@ -13,10 +14,11 @@ from wsjax.explaining import MORE, Explanation, explanation
 from wsjax.hardware import Hardware, load_hardware
 from wsjax.parameters import PARAMETERS
 from wsjax.programs import LIMITERS
-from wsjax.scene import parts
-from wsjax.trace_console import telling
+from wsjax.scene import parts, path_text
+from wsjax.terminal import telling
 
-PIPE_WIDTH = 120
+PIPE_WIDTH, ROOMY = 120, 100
+"""Columns when there is no terminal; fewer have no room for what parameters mean."""
 LEAST_ELASTICITY, LEAST_CHANGE = 0.002, 0.001
 """What matters less is not shown."""
 MOST_PARAMETERS, MOST_CHOICES = 12, 14
@@ -73,8 +75,7 @@ def _show(e: Explanation, machine: Hardware) -> None:
     data = "calibrated" if machine.calibrated else "not calibrated"
     print(f"{single.problem(c)} on {machine.name} ({data})\n{single.kernel(c)}")
     print(f"{e.timeline.time_us:,.3f} µs, {_sentence(e)}")
-    shares = ", ".join(f"{name} {share:.0%}" for name, share in parts(e.timeline).items())
-    print(f"critical path: {shares}\n")
+    print(f"{path_text(e.timeline)}\n")
     _table(
         f"a step takes {e.period_us:.3f} µs; of it, each resource alone",
         ("resource", "µs", "share", "", "slack µs"),
@@ -93,9 +94,11 @@ def _show(e: Explanation, machine: Hardware) -> None:
     )
     felt = [one for one in e.elasticities if abs(one.elasticity) >= LEAST_ELASTICITY]
     felt.sort(key=lambda one: -abs(one.elasticity))
+    headings = ("parameter", "+1 %", f"+{MORE:.0%}".replace("%", " %"), "without it", "meaning")
+    shown = len(headings) if _width() >= ROOMY else len(headings) - 1
     _table(
         "the time, if one parameter of the machine changes (+1 %: by its gradient)",
-        ("parameter", "+1 %", f"+{MORE:.0%}".replace("%", " %"), "without it", "meaning"),
+        headings[:shown],
         [
             (
                 one.name,
@@ -103,7 +106,7 @@ def _show(e: Explanation, machine: Hardware) -> None:
                 _percent(one.more),
                 _percent(one.without),
                 PARAMETERS[one.name].meaning,
-            )
+            )[:shown]
             for one in felt[:MOST_PARAMETERS]
         ],
         left=(0, 4),
@@ -146,6 +149,10 @@ def _closing(e: Explanation, machine: Hardware) -> list[str]:
     return lines
 
 
+def _width() -> int:
+    return get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+
+
 def _percent(change: float) -> str:
     return f"{change:+.1%}".replace("%", " %") if math.isfinite(change) else "-"
 
@@ -170,5 +177,4 @@ def _table(
         table.add_column(heading, justify=side, no_wrap=place < len(headings) - 1)
     for row in rows:
         table.add_row(*row)
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(width=width, markup=False, emoji=False, highlight=False).print(table)
+    Console(width=_width(), markup=False, emoji=False, highlight=False).print(table)

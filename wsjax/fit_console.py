@@ -15,8 +15,7 @@ from wsjax.hardware import load_hardware
 from wsjax.measured import excluded_text
 from wsjax.metrics import Metrics
 from wsjax.reports import prepare
-from wsjax.terminal import show_table
-from wsjax.trace_console import telling
+from wsjax.terminal import show_table, telling
 from wsjax.validation import Validation, validate
 
 
@@ -65,7 +64,8 @@ def run_calibrate(
 def run_trace(trace: Path, report: Path | None, *, as_json: bool) -> int:
     """Check the recurrences against traced kernels, and print the errors by configuration."""
     prepare(report)
-    checked = replay.check(trace)
+    with telling(f"replaying {trace}", quiet=as_json):
+        checked = replay.check(trace)
     summary = replay.summary(checked)
     if report is not None:
         reports.write_replay(checked, summary, trace.name, report)
@@ -91,7 +91,8 @@ def run_validate(
     """Validate one machine, or two on the same table, and print the figures."""
     names = [hardware, *([against] if against is not None else [])]
     machines = gather(*(partial(load_hardware, name) for name in names), partial(prepare, report))
-    found = [validate(list(sources), machine) for machine in machines[:-1]]
+    with telling("predicting what was measured", quiet=as_json):
+        found = [validate(list(sources), machine) for machine in machines[:-1]]
     if report is not None:
         reports.write_validation(found[0], report)
     if as_json:

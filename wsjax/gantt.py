@@ -40,6 +40,8 @@ NAMES = {
 }
 LEGEND = ("load", "queue", "compute", "epilogue", "wait", "cold", "launch")
 FONT = 9
+LETTER_SHARE = 0.02
+"""Two windows that begin within this share of the time have one label."""
 SLICES_MAX = 600
 """More slices of the whole kernel are drawn as shares of the time."""
 BINS, STEPS_A_BIN = (64, 512), 8
@@ -157,12 +159,16 @@ def _whole(axes: "Axes", found: Scene) -> None:
             if (end - begin) / found.time_us > 0.012:
                 middle = (begin + end) / 2
                 axes.text(middle, 0, f"{number}", ha="center", va="center", fontsize=FONT - 1)
-    for letter, window in zip("ab", found.windows, strict=False):
+    begins = [window.begin_us for window in found.windows]
+    letters = [" a", " b"]
+    if len(begins) > 1 and begins[1] - begins[0] < LETTER_SHARE * found.time_us:
+        letters = [" a, b", ""]
+    for letter, window in zip(letters, found.windows, strict=False):
         if len(found.windows) == 1:
             continue
         style = {"edgecolor": LIGHT["ink"], "lw": 0.8, "ls": (0, (3, 2))}
         axes.axvspan(window.begin_us, window.end_us, fill=False, **style)
-        axes.text(window.begin_us, -0.6, f" {letter}", fontsize=FONT - 1, va="bottom")
+        axes.text(window.begin_us, -0.6, letter, fontsize=FONT - 1, va="bottom")
     labels = ("output tiles", *found.labels[1:])
     frame(axes, labels, 0.0, found.time_us, "")
 

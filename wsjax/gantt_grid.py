@@ -23,7 +23,10 @@ WIDTH, ROW, GAP, BETWEEN = 15.0, 0.24, 0.66, 1.75
 
 
 def figure(found: Sequence[Comparison]) -> "Figure":
-    """The first steps of each kernel from its first load on, predicted and measured."""
+    """The first steps of each kernel from its first load on, predicted and measured.
+
+    found: a CTA of each, its measured period that of the kernel (`comparison.over_ctas`).
+    """
     from matplotlib.figure import Figure
 
     scenes = [scene(one.timeline, 100, [measured(one)]) for one in found]
@@ -51,7 +54,8 @@ def figure(found: Sequence[Comparison]) -> "Figure":
     drawn.text(0.25 / WIDTH, 1 - 0.4 / height, title, fontsize=13, weight="bold")
     note = (
         f"on {found[0].timeline.hardware}; both begin with their first load; of measured loads "
-        "their issue is drawn; a step: the mean time from one compute to the next in all tiles"
+        "their issue is drawn; a step: the mean time from one compute to the next, in all tiles of "
+        "all CTAs"
     )
     drawn.text(0.25 / WIDTH, 1 - 0.65 / height, note, fontsize=10, color=LIGHT["soft"])
     for place, (one, own) in enumerate(zip(found, scenes, strict=True)):

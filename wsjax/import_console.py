@@ -9,6 +9,7 @@ from wsjax.errors import InputError
 from wsjax.files import check_destination
 from wsjax.importers import Report, outcome
 from wsjax.importers.mapping import parse_mapping
+from wsjax.terminal import telling
 
 WIDTH = 120
 
@@ -21,7 +22,8 @@ def run_import(paths: Sequence[Path], out: Path, format: str, pairs: Iterable[st
     found, problems = [], []
     for path in paths:
         try:
-            found.append(importers.read(path, format, mapping))
+            with telling(f"reading {path}"):
+                found.append(importers.read(path, format, mapping))
         except InputError as error:
             problems += error.problems
     if problems:

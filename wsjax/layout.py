@@ -6,7 +6,7 @@ value of each, and lies in the folders that say it: `hardware=h200/m=16/part-000
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 FOLDERS_MAX = 10_000
 """Folders of a machine, at most: more would hold next to nothing, and slow down all readers."""
 COMBINATIONS_MAX = 2**20
+FILES_MAX = 100_000
+"""Files of a sweep, at most: a directory of more is slow for all readers."""
+SHARD_ROWS_MAX = 2**30
 
 
 class Piece(NamedTuple):
@@ -38,8 +41,12 @@ class Piece(NamedTuple):
 
 
 def layout(run: Spec, shard_rows: int | None = None) -> list[Piece]:
-    """All files of a sweep, in order. InputError if it can't be partitioned as it says."""
-    parts = [part for machine in run.hardware for part in _parts(run, machine, shard_rows)]
+    """All files of a sweep, in order. InputError if it can't be partitioned as it says, or has too
+    many files."""
+    plans = [_plan(run, machine, shard_rows) for machine in run.hardware]
+    if (count := sum(plan.files() for plan in plans)) > FILES_MAX:
+        raise InputError(_too_many(run, plans, count))
+    parts = [part for plan in plans for part in plan.parts(run)]
     names = run.output.partition_by
     return [
         Piece(f"{_folder(part, names)}part-{number:05d}.parquet", part)
@@ -73,15 +80,44 @@ def _part(run: Spec, source: Source, start: int, stop: int) -> Part:
     return Part(source, names, tuple(override.name for override in run.overrides), start, stop)
 
 
-def _parts(run: Spec, machine: Hardware, shard_rows: int | None) -> Iterator[Part]:
+class _Plan(NamedTuple):
+    """A machine's rows, those with which its folders change, and how many of them are a file's."""
+
+    source: Source
+    bounds: list[int]
+    rows: int
+
+    def files(self) -> int:
+        """How many files there will be."""
+        return sum(-((first - last) // self.rows) for first, last in pairwise(self.bounds))
+
+    def parts(self, run: Spec) -> Iterator[Part]:
+        """The shares of the files, in order."""
+        for first, last in pairwise(self.bounds):
+            for start in range(first, last, self.rows):
+                yield _part(run, self.source, start, min(start + self.rows, last))
+
+
+def _plan(run: Spec, machine: Hardware, shard_rows: int | None) -> _Plan:
     product = _product(run, machine)
-    source = Source(machine, product)
+    rows = _rows_of(run, product, shard_rows or shards.SHARD_ROWS)
+    return _Plan(Source(machine, product), _bounds(run, product), rows)
+
+
+def _rows_of(run: Spec, product: Product, shard_rows: int) -> int:
     best = 1 if run.output.quantiles else run.output.best
-    rows = shards.rows_of(product, best, shard_rows or shards.SHARD_ROWS)
-    bounds = _bounds(run, product)
-    for first, last in pairwise(bounds):
-        for start in range(first, last, rows):
-            yield _part(run, source, start, min(start + rows, last))
+    return shards.rows_of(product, best, shard_rows)
+
+
+def _too_many(run: Spec, plans: Sequence[_Plan], files: int) -> str:
+    """What to do about a sweep of so many files."""
+    candidates = sum(plan.bounds[-1] for plan in plans)
+    most = [p._replace(rows=_rows_of(run, p.source.product, SHARD_ROWS_MAX)) for p in plans]
+    fewer = sum(plan.files() for plan in most) <= FILES_MAX
+    return (
+        f"{run.path}: {candidates:,} candidates would be {files:,} files, more than {FILES_MAX:,}; "
+        f"give fewer values{', or a larger --shard-rows' if fewer else ''}"
+    )
 
 
 def _product(run: Spec, machine: Hardware) -> Product:

@@ -13,6 +13,7 @@ descriptors and loop state.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 REASONS = (
@@ -102,12 +103,14 @@ def checks(
     math_groups: Any,
     groups_per_tile: Any,
     rate: Any,
+    divides: Callable[[Any, Any], Any] = lambda by, number: number % by == 0,
 ) -> tuple[tuple[str, Any], ...]:
     """(reason, what must hold) in order; a configuration is legal where all hold.
 
     math_groups: consumer groups with a tile of their own (2 for pingpong, else 1).
     groups_per_tile: consumer groups that split one tile's rows (2 for cooperative, else 1).
     rate: the machine's `compute_ratio` for the input dtype, 0 where it has none.
+    divides: whether a number is a multiple, where `%` is not the way to tell.
     Of several that fail the first is the row's reason. Within the ranges of `wsjax.space.COLUMNS`
     no product passes 2**42, so 64-bit arrays don't wrap round.
     """
@@ -121,10 +124,10 @@ def checks(
         ("not_modelled", c.cluster_n == 1),
         ("not_modelled", c.split_k == 1),
         ("not_modelled", rate > 0),
-        ("block_multiple", tile_m % (facts.mma_m * groups_per_tile) == 0),
-        ("block_multiple", tile_n % facts.mma_n == 0),
-        ("block_multiple", (tile_k * in_bytes) % (facts.mma_k * 2) == 0),
-        ("threads", c.math_warps % (math_groups * groups_per_tile * facts.mma_warps) == 0),
+        ("block_multiple", divides(facts.mma_m * groups_per_tile, tile_m)),
+        ("block_multiple", divides(facts.mma_n, tile_n)),
+        ("block_multiple", divides(facts.mma_k * 2, tile_k * in_bytes)),
+        ("threads", divides(math_groups * groups_per_tile * facts.mma_warps, c.math_warps)),
         ("threads", threads <= facts.max_threads_per_cta),
         ("registers", accumulators <= accumulators_per_thread_max * math_threads),
         ("registers", accumulators + OVERHEAD_REGISTERS * threads <= facts.registers_per_sm),

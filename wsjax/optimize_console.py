@@ -9,6 +9,7 @@ from wsjax.answers import Answer, Chosen
 from wsjax.deadlines import deadline
 from wsjax.errors import UnfinishedError, gather
 from wsjax.optimization import Request, one_problem, request
+from wsjax.terminal import telling
 
 INTERRUPTED = 130
 
@@ -18,7 +19,8 @@ def run_optimize(problem: Mapping[str, Any], options: Mapping[str, Any], *, as_j
     numbers, asked = gather(lambda: one_problem(problem), lambda: request(**options))
     with deadline(asked.timeout_s) as limit:
         try:
-            answers = asked.answers(numbers, limit)
+            with telling("seeking the best kernel; Ctrl-C: the best so far", quiet=as_json):
+                answers = asked.answers(numbers, limit)
         except UnfinishedError:
             if limit.interrupted:
                 raise KeyboardInterrupt from None

@@ -22,14 +22,21 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+PRECISIONS = ("float64", "float32")
 READ = {*COLUMNS, "status", *importers.READ}
 
 
 @overload
-def predict(frame: "pd.DataFrame", hardware: str | Path | Hardware = "h200") -> "pd.DataFrame": ...
+def predict(
+    frame: "pd.DataFrame", hardware: str | Path | Hardware = "h200", precision: str = "float64"
+) -> "pd.DataFrame": ...
 @overload
-def predict(frame: "pa.Table", hardware: str | Path | Hardware = "h200") -> "pa.Table": ...
-def predict(frame: Any, hardware: str | Path | Hardware = "h200") -> Any:
+def predict(
+    frame: "pa.Table", hardware: str | Path | Hardware = "h200", precision: str = "float64"
+) -> "pa.Table": ...
+def predict(
+    frame: Any, hardware: str | Path | Hardware = "h200", precision: str = "float64"
+) -> Any:
     """`frame` with a predicted time, and what makes it up, for each row.
 
     frame: a pandas DataFrame (its index is kept) or an Arrow table. It holds the configuration
@@ -44,6 +51,10 @@ def predict(frame: Any, hardware: str | Path | Hardware = "h200") -> Any:
 
     hardware: a shipped machine's name, a TOML file, or a `Hardware`.
 
+    precision: what formulas are computed in, float64 by default; in float32 times differ by up to
+    1e-4 of them (1e-6 is usual). Legality and rows that no formula is proved for are computed in
+    float64 whatever it says.
+
     All columns are kept; behind them come `wsjax.tables.PREDICTION_COLUMNS`: times in µs (`_us`;
     waits summed over the busiest SM's tiles), `waves`, `k_tiles`, `smem_bytes` of a CTA, `tflops`
     of the whole problem, the `limiter`, the `method` that made the row, `extrapolated` (no
@@ -53,6 +64,7 @@ def predict(frame: Any, hardware: str | Path | Hardware = "h200") -> Any:
 
     Raises InputError with all mistakes of the frame at once.
     """
+    check_precision(precision)
     machine = load_hardware(hardware)
     given = _names(frame)
     columns = {
@@ -71,22 +83,30 @@ def predict(frame: Any, hardware: str | Path | Hardware = "h200") -> Any:
     rows = frames.read_rows(translated or columns, len(frame), given)
     if translated is None:
         frames.warn_of_misspelling(given)
-    _, found = described(rows, machine)
+    _, found = described(rows, machine, precision)
     ours = {frames.prediction_name(name, given): values for name, values in found.items()}
     if tables.is_arrow(frame):
         return tables.append(frame, ours)
     return tables.append_to_frame(frame, ours)
 
 
-def described(rows: frames.Rows, machine: Hardware) -> tuple[Any, dict[str, "pa.Array"]]:
+def check_precision(precision: str) -> None:
+    """Raise InputError if it is none."""
+    if precision not in PRECISIONS:
+        raise InputError(f"precision: '{precision}'; valid: {', '.join(PRECISIONS)}")
+
+
+def described(
+    rows: frames.Rows, machine: Hardware, precision: str = "float64"
+) -> tuple[Any, dict[str, "pa.Array"]]:
     """The `batch.Prediction` of a frame's rows, and the columns that it becomes."""
-    prediction = evaluate(rows, machine)
+    prediction = evaluate(rows, machine, precision)
     configurations = frames.resolve(rows.columns, machine.facts)
     backing = intervals.backing(machine, configurations, prediction)
     return prediction, tables.prediction_columns(prediction, incomplete=rows.incomplete, **backing)
 
 
-def evaluate(rows: frames.Rows, machine: Hardware) -> Any:
+def evaluate(rows: frames.Rows, machine: Hardware, precision: str) -> Any:
     """The `batch.Prediction` of a frame's rows; incomplete ones have no figures but a reason."""
     from wsjax import batch
 
@@ -94,7 +114,8 @@ def evaluate(rows: frames.Rows, machine: Hardware) -> Any:
     legal = rows.measured_ok
     if legal is not None:
         legal = legal & (c.cluster_m == 1) & (c.cluster_n == 1) & (c.split_k == 1)
-    prediction = batch.evaluate(c, machine, legal_override=legal)
+    single = precision == "float32"
+    prediction = batch.evaluate(c, machine, legal_override=legal, single=single)
     if np.any(prediction.time_us == 0):
         warnings.warn(f"{machine.name}: {frames.NEUTRAL}", stacklevel=4)
     lost = rows.incomplete
@@ -113,19 +134,25 @@ def evaluate(rows: frames.Rows, machine: Hardware) -> Any:
     return prediction._replace(**figures, **codes)
 
 
-def predict_table(source: str | Path, out: str | Path, hardware: str | Path | Hardware) -> None:
+def predict_table(
+    source: str | Path,
+    out: str | Path,
+    hardware: str | Path | Hardware,
+    precision: str = "float64",
+) -> None:
     """Predict a table in a file and write it to another, whole or not at all.
 
     A CSV or Parquet table keeps its columns as they are; of the other formats of
     `wsjax.importers` the table is the imported one.
     """
-    machine, table, _ = gather(
+    machine, table, _, _ = gather(
         partial(load_hardware, hardware),
         partial(_read, source),
         partial(check_destination, out, source),
+        partial(check_precision, precision),
     )
     try:
-        predicted = predict(table, machine)
+        predicted = predict(table, machine, precision)
     except InputError as error:
         raise InputError([f"{source}: {problem}" for problem in error.problems]) from None
     tables.write_table(predicted, out, tables.metadata([machine]))
@@ -135,12 +162,16 @@ def _read(path: str | Path) -> "pa.Table":
     source = open_source(path)
     if importers.format_of(path) not in importers.TABLES:
         return tables.from_frame(importers.read(path).table)
+    first, skipped = source.first_line(), 0
+    if not source.parquet:
+        skipped = plain.lines_before(source)
     return tables.read_table(
         path,
         parquet=source.parquet,
         compressed=source.compressed,
         encoding=source.encoding,
-        delimiter=csv_rows.delimiter_of(source.first_line()),
+        delimiter=csv_rows.delimiter_of(source.head_lines[skipped] if skipped else first),
+        skipped=skipped,
     )
 
 

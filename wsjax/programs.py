@@ -4,13 +4,13 @@ A row is a configuration on a machine; `Inputs` holds many. A column that is con
 scalar and costs nothing a row; the set of such columns, never the number of rows, makes a program.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from wsjax.arithmetic import divides
 from wsjax.closed import closed, exchange_us, isolated, lower_bound, slopes
 from wsjax.durations import Machine, kernel
 from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Outcome, Pipeline, isolate
@@ -20,8 +20,11 @@ from wsjax.space import Configuration
 
 LIMITERS = ("load", "compute", "latency")
 METHODS = ("closed", "periodic", "scan")
-WIDE = {"xla_cpu_prefer_vector_width": 512}
-"""For programs of nothing but arithmetic: XLA takes half of that on CPUs that could do it."""
+WIDE = {"xla_cpu_prefer_vector_width": 512, "xla_cpu_enable_fast_min_max": True}
+"""For programs of nothing but arithmetic: XLA takes vectors half as wide on CPUs that have these,
+and half a dozen instructions for a maximum, so that it is NaN where either number is."""
+BRIEF = {"xla_cpu_enable_fast_min_max": True, "xla_disable_hlo_passes": "fusion"}
+"""For programs of few rows, which are compiled in less than half the time."""
 Column = Any
 """A scalar in a program for one row, an array (rows,) outside."""
 
@@ -72,13 +75,14 @@ def reason_of(c: Configuration, machine: Machine, legal=False):
     """
     reason = jnp.zeros((), jnp.int8)
     conditions = checks(
-        c,
-        machine.facts,
+        floats(c),
+        jax.tree.map(lambda x: x * 1.0, machine.facts),
         in_bytes=machine.in_bytes,
         out_bytes=machine.out_bytes,
         math_groups=1 + (c.schedule == PINGPONG),
         groups_per_tile=1 + (c.schedule == COOPERATIVE),
         rate=machine.rate,
+        divides=divides,
     )
     for name, holds in reversed(conditions):
         reason = jnp.where(holds, reason, jnp.int8(REASONS.index(name)))
@@ -88,6 +92,11 @@ def reason_of(c: Configuration, machine: Machine, legal=False):
 def floats(c: Configuration) -> Configuration:
     """The configuration's numbers as floats, as the formulas take them."""
     return jax.tree.map(lambda x: x * 1.0, c)._replace(schedule=c.schedule)
+
+
+def in_single(numbers: Any) -> Any:
+    """Numbers of any kind as float32."""
+    return jax.tree.map(lambda x: jnp.asarray(x).astype(jnp.float32), numbers)
 
 
 class Bracket(NamedTuple):
@@ -111,13 +120,21 @@ def bracket(c: Configuration, machine: Machine) -> Bracket:
     )
 
 
-def predict_row(c: Configuration, machine: Machine, legal, outcome: Outcome | None = None) -> Row:
+def predict_row(
+    c: Configuration,
+    machine: Machine,
+    legal,
+    outcome: Outcome | None = None,
+    *,
+    single: bool = False,
+) -> Row:
     """One configuration, predicted by the closed form, or described given its exact outcome.
 
-    legal: as `reason_of` takes it; None where the row was found to be legal before.
+    legal: as `reason_of` takes it; None where the row was found to be legal before. single: in
+    float32, but for legality.
     """
     numbers = floats(c)
-    whole = kernel(numbers, machine)
+    whole = kernel(in_single(numbers), in_single(machine)) if single else kernel(numbers, machine)
     p = whole.full
     once, repeats = isolate(p)
     q = slopes(once)
@@ -194,9 +211,12 @@ UNPROVED = -1.0
 """Stands for a time for which no formula is proved."""
 
 
-@partial(jax.jit, static_argnames=("alone", "fields", "neutral"), compiler_options=WIDE)
-def formulas(
-    inputs: Inputs, alone: bool, fields: tuple[str, ...], neutral: tuple[str, ...] = ()
+def _formulas(
+    inputs: Inputs,
+    alone: bool,
+    fields: tuple[str, ...],
+    neutral: tuple[str, ...] = (),
+    single: bool = False,
 ) -> dict[str, Any]:
     """These fields of a chunk's prediction by the closed form, `UNPROVED` for the time of a row
     where it is not exact, and for the DMA wait where that is not; `tflops` is left to do.
@@ -204,11 +224,12 @@ def formulas(
     `alone` compiles the formulas of `serial` only; the terms of parameters named in `neutral` are
     left out, and so is all that the fields do not need. What several results need of a row a CPU
     computes for each of them anew: so there are few, and what is exact is told in the times.
+    `single`: as `predict_row` takes it.
     """
 
     def one(i: Inputs):
         c = i.configuration._replace(schedule=SERIAL) if alone else i.configuration
-        row = predict_row(c, without(i.machine, neutral), i.legal)
+        row = predict_row(c, without(i.machine, neutral), i.legal, single=single)
         found = row.prediction._asdict()
         for name, exact in (("time_us", row.time_exact), ("dma_wait_us", row.all_exact)):
             settled = exact | (row.prediction.reason > 0)
@@ -216,6 +237,11 @@ def formulas(
         return {name: found[name] for name in fields if name != "tflops"}
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
+
+
+STATIC = ("alone", "fields", "neutral", "single")
+formulas = jax.jit(_formulas, static_argnames=STATIC, compiler_options=WIDE)
+formulas_of_few = jax.jit(_formulas, static_argnames=STATIC, compiler_options=BRIEF)
 
 
 def tflops(c: Configuration, time_us):

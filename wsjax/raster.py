@@ -13,14 +13,33 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from wsjax.arithmetic import floor_div, inverse
 from wsjax.events import SERIAL
 from wsjax.limits import Facts
 from wsjax.space import Configuration
 
 
-def ceil_div(a, b):
-    """ceil(a / b) for whole positive numbers held as floats; exact below 2**53."""
-    return jnp.floor((a + (b - 1)) / b)
+def ceil_div(a, b, per_b=None):
+    """ceil(a / b) for whole positive numbers held as floats; exact below 2**49.
+
+    per_b: `inverse` of b, if it is at hand.
+    """
+    return floor_div(a + (b - 1.0), inverse(b) if per_b is None else per_b)
+
+
+class Inverses(NamedTuple):
+    """1 / x of what others divide by: a block's sides, block_m + block_n (`edges`), counts."""
+
+    block_m: Any
+    block_n: Any
+    block_k: Any
+    edges: Any
+    tiles_m: Any
+    tiles_n: Any
+    k_tiles: Any
+    tiles: Any
+    group: Any
+    active: Any
 
 
 class Raster(NamedTuple):
@@ -39,6 +58,7 @@ class Raster(NamedTuple):
     active: Any
     active_last: Any
     group: Any
+    per: Inverses
 
 
 class Window(NamedTuple):
@@ -53,31 +73,49 @@ def raster(c: Configuration, facts: Facts, ctas_per_sm) -> Raster:
 
     `grid_ctas` run at a time, or, where it is 0, `ctas_per_sm` on each SM.
     """
-    tiles_m, tiles_n = ceil_div(c.m, c.block_m), ceil_div(c.n, c.block_n)
+    per_m, per_n, per_k = inverse(c.block_m), inverse(c.block_n), inverse(c.block_k)
+    tiles_m, tiles_n = ceil_div(c.m, c.block_m, per_m), ceil_div(c.n, c.block_n, per_n)
+    k_tiles = ceil_div(c.k, c.block_k, per_k)
     tiles = tiles_m * tiles_n * c.batch
     slots = facts.sms * ctas_per_sm
     slots = jnp.where(c.grid_ctas > 0, jnp.minimum(c.grid_ctas, slots), slots)
-    waves = ceil_div(tiles, slots)
+    per_slots = inverse(slots)
+    waves = ceil_div(tiles, slots, per_slots)
     active = jnp.minimum(tiles, slots)
     m_fastest = (c.schedule == SERIAL) | (tiles_n > tiles_m)
     chosen = jnp.where(m_fastest, tiles_m, 1.0)
     group = jnp.where((facts.cutlass_raster > 0) & (c.group_m == 1), chosen, c.group_m)
+    group = jnp.minimum(group, tiles_m)
+    per_rows, per_cols = inverse(tiles_m), inverse(tiles_n)
+    per_tile = per_rows * per_cols * inverse(c.batch)
     return Raster(
         tiles_m=tiles_m,
         tiles_n=tiles_n,
-        k_tiles=ceil_div(c.k, c.block_k),
+        k_tiles=k_tiles,
         tiles=tiles,
         waves=waves,
         ctas_per_sm=ctas_per_sm,
         active=active,
-        active_last=tiles - (waves - 1) * active,
-        group=jnp.minimum(group, tiles_m),
+        active_last=jnp.maximum(tiles - (waves - 1) * active, 1.0),
+        group=group,
+        per=Inverses(
+            block_m=per_m,
+            block_n=per_n,
+            block_k=per_k,
+            edges=inverse(c.block_m + c.block_n),
+            tiles_m=per_rows,
+            tiles_n=per_cols,
+            k_tiles=inverse(k_tiles),
+            tiles=per_tile,
+            group=inverse(group),
+            active=jnp.maximum(per_tile, per_slots),
+        ),
     )
 
 
 def window(r: Raster, tiles) -> Window:
     """What `tiles` neighbouring tiles span: whole groups of rows, or a part of one."""
-    groups = jnp.maximum(1.0, tiles / (r.group * r.tiles_n))
+    columns = tiles * r.per.group
+    groups = jnp.maximum(1.0, columns * r.per.tiles_n)
     rows = jnp.where(tiles < r.group, tiles, jnp.minimum(r.group * groups, r.tiles_m))
-    cols = jnp.minimum(jnp.maximum(1.0, tiles / r.group), r.tiles_n)
-    return Window(rows, cols)
+    return Window(rows, jnp.minimum(jnp.maximum(1.0, columns), r.tiles_n))

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsjax import tables
-from wsjax.dataset import SHARD_KEY, Shard, described, footers, read, shard_names
+from wsjax.dataset import SHARD_KEY, Shard, described, footers, is_ours, read, shard_names
 from wsjax.errors import InputError
 from wsjax.files import existing
 from wsjax.layout import folder_columns, part_of, run_of
 from wsjax.spec import Spec
-from wsjax.stores import Folder, store
+from wsjax.stores import Folder, Store, store
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -36,7 +36,7 @@ def open(directory: str | Path) -> "ds.Dataset":
     run = run_of(texts, str(place))
     ends = footers(place, shard_names(place.names()))
     shards = {name: read(place, name, footer, texts) for name, footer in ends.items()}
-    if problems := [*_damaged(shards), *_missing(run, shards)]:
+    if problems := [*_damaged(place, ends, shards), *_missing(run, shards)]:
         mend = f"wsjax sweep {place} --out {place} makes what is missing"
         raise InputError(f"{place}: not whole: {'; '.join(problems)}; {mend}")
     system, base = place.place()
@@ -45,8 +45,15 @@ def open(directory: str | Path) -> "ds.Dataset":
     return tables.parquet_dataset([f"{base}/{name}" for name in shards], system, base, folders)
 
 
-def _damaged(shards: Mapping[str, Shard | None]) -> list[str]:
-    return [f"{name} is damaged" for name, shard in shards.items() if shard is None]
+def _damaged(
+    place: Store, ends: Mapping[str, tables.Footer | None], shards: Mapping[str, Shard | None]
+) -> list[str]:
+    """The files that can't be read; `sweep` replaces those that were its own, no others."""
+    return [
+        f"{name} is damaged{'' if is_ours(place, name, ends[name]) else ' (move it away first)'}"
+        for name, shard in shards.items()
+        if shard is None
+    ]
 
 
 def _missing(run: Spec, shards: Mapping[str, Shard | None]) -> list[str]:

@@ -97,20 +97,31 @@ def title(t: Timeline) -> str:
 def notes(t: Timeline, most: int) -> tuple[str, ...]:
     """What limits it, what the critical path is made of, and what is not shown step by step."""
     found = [f"{t.time_us:,.2f} µs, {critical.name(t.pipeline, LIMITERS[t.figures['limiter']])}"]
-    found.append(f"critical path: {', '.join(f'{k} {v:.0%}' for k, v in parts(t).items())}")
-    steps, shown = t.pipeline.k_tiles * t.pipeline.tiles, min(len(t.steps.start), most)
+    found.append(path_text(t))
+    steps, played = t.pipeline.k_tiles * t.pipeline.tiles, len(t.steps.start)
+    shown = min(played, most)
     if shown < steps:
-        found.append(f"{shown:,} of {steps:,} steps are drawn one by one, the others in groups")
+        means = "" if t.complete else f", those after the first {played:,} by their mean"
+        found.append(
+            f"{shown:,} of {steps:,} steps are drawn one by one, the others in groups{means}"
+        )
     return tuple(found)
 
 
+def path_text(t: Timeline) -> str:
+    """What the critical path is made of, in one line."""
+    shares = (f"{k} {v:.0%}" if v > 0 else f"{k} saves {-v:.0%}" for k, v in parts(t).items())
+    return f"critical path: {', '.join(shares)}"
+
+
 def parts(t: Timeline) -> dict[str, float]:
-    """The shares of the time that the critical path spends, 0.5 % and more."""
+    """The shares of the time that the critical path spends, 0.5 % and more; negative where it saves
+    time. Of a kernel that is not played to its end: of the time that is."""
     spent = {"launch": t.figures["launch_us"], **critical.shares(t.pipeline, t.path)}
-    spent |= {"cold first wave": t.first_us, "partial last wave": t.last_us}
-    if not t.complete:
-        spent = {"launch": t.figures["launch_us"]}
-    whole = t.time_us or 1.0
+    spent |= {"cold first wave": t.first_us}
+    if t.complete:
+        spent |= {"partial last wave": t.last_us}
+    whole = (t.time_us if t.complete else float(t.steps.end[-1])) or 1.0
     return {name: us / whole for name, us in spent.items() if abs(us / whole) >= 0.005}
 
 

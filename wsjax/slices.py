@@ -231,13 +231,16 @@ def _groups(track: int, row: _Row, inside: np.ndarray, size: int, width: int) ->
 
 
 def _rest(track: int, row: _Row, t: Timeline) -> list[Slices]:
-    """What was not played, as one wait and one busy slice."""
-    begin, step = row.until[-1:], row.step[-1:] + 1
-    many = np.array([count(t.pipeline) - len(t.steps.start)])
-    waited = np.minimum(begin + row.missing_us, t.time_us)
+    """What was not played, in even groups: a wait, then loads or computes. Output tiles: in one."""
+    played, whole = len(t.steps.start), count(t.pipeline)
+    pieces = 1 if row.busy == WAVE else min(GROUPS, whole - played)
+    step = np.linspace(played, whole, pieces + 1).astype(int)
+    edges = np.linspace(row.until[-1], t.time_us, pieces + 1)
+    waited = np.minimum(edges[:-1] + row.missing_us / pieces, edges[1:])
+    many = np.diff(step)
     return [
-        columns(track, WAIT, begin, waited, step, many, False),
-        columns(track, row.busy, waited, [t.time_us], step, many, False),
+        columns(track, WAIT, edges[:-1], waited, step[:-1], many, False),
+        columns(track, row.busy, waited, edges[1:], step[:-1], many, False),
     ]
 
 

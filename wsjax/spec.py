@@ -59,7 +59,7 @@ _ELSEWHERE = (
     | dict.fromkeys(COLUMNS, "[columns]")
     | dict.fromkeys(("rows", "file"), "[problems]")
     | {"where": "[filter]"}
-    | dict.fromkeys(("keep", "best", "per"), "[output]")
+    | dict.fromkeys(("keep", "best", "per", "partition_by"), "[output]")
     | dict.fromkeys(("name", "hardware"), "the top of the file, above the first [section]")
 )
 """Where a key belongs that stands in a section which has no such key."""

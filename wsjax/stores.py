@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow.fs as fs
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+PATIENCE = "retry_limit_seconds=60"
+"""What a gs:// URI says of how long to try; pyarrow's default is 15 minutes."""
 IN_MEMORY = 2**24
 """Bytes of a file on its way to an object store that are kept off this machine's disk."""
 
@@ -114,7 +116,7 @@ class Bucket:
     path: str
 
     def __str__(self) -> str:
-        return self.uri
+        return public(self.uri)
 
     def names(self) -> list[str]:
         """The files in it, and in folders there."""
@@ -123,7 +125,7 @@ class Bucket:
         if self._is_file():
             return []
         wanted = fs.FileSelector(self.path, allow_not_found=True, recursive=True)
-        infos: Sequence[Any] = self.system.get_file_info(wanted)
+        infos: Sequence[Any] = self._asked(wanted)
         files = [info.path for info in infos if info.type == fs.FileType.File]
         return sorted(path.removeprefix(self.path).lstrip("/") for path in files)
 
@@ -133,7 +135,7 @@ class Bucket:
 
     def shown(self, name: str) -> str:
         """A file, for messages."""
-        uri, mark, query = self.uri.partition("?")
+        uri, mark, query = str(self).partition("?")
         return f"{uri.rstrip('/')}/{name}{mark}{query}"
 
     def source(self, name: str) -> "Any":
@@ -177,7 +179,15 @@ class Bucket:
     def _is_file(self) -> bool:
         import pyarrow.fs as fs
 
-        return bool(self.path) and self.system.get_file_info(self.path).type == fs.FileType.File
+        return bool(self.path) and self._asked(self.path).type == fs.FileType.File
+
+    def _asked(self, wanted: "str | fs.FileSelector") -> Any:
+        """What the store says of a path; WsjaxError if it can't be asked."""
+        try:
+            return self.system.get_file_info(wanted)
+        except OSError as error:
+            reason = str(error).splitlines()[0]
+            raise WsjaxError(f"{self}: can't be reached: {reason}") from None
 
     def _path(self, name: str) -> str:
         return f"{self.path.rstrip('/')}/{name}" if self.path else name
@@ -197,19 +207,32 @@ def store(place: str | Path) -> Store:
         system, path = _opened(str(place))
     except (pa.ArrowException, OSError, ValueError, ImportError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(
-            f"{place}: can't open this place: {reason}; give a directory, or a URI such as "
-            "s3://bucket/path, gs://bucket/path, file:///path"
-        ) from None
+        raise _unopened(place, reason) from None
     if isinstance(system, fs.LocalFileSystem):
         return Folder(Path(path))
+    if not path and system.type_name in ("s3", "gcs"):
+        raise _unopened(place, "it names no bucket")
     return Bucket(str(place), system, path)
 
 
 def _opened(uri: str) -> "tuple[fs.FileSystem, str]":
     import pyarrow.fs as fs
 
-    return fs.FileSystem.from_uri(uri)
+    return fs.FileSystem.from_uri(_impatient(uri))
+
+
+def _impatient(uri: str) -> str:
+    """A URI that gives up in time, unless it says itself when to."""
+    if not uri.startswith(("gs://", "gcs://")) or PATIENCE.partition("=")[0] in uri:
+        return uri
+    return f"{uri}{'&' if '?' in uri else '?'}{PATIENCE}"
+
+
+def _unopened(place: str | Path, reason: str) -> InputError:
+    return InputError(
+        f"{public(place)}: can't open this place: {public(reason)}; give a directory, or a URI "
+        "such as s3://bucket/path, gs://bucket/path, file:///path"
+    )
 
 
 def parent(place: Store) -> tuple[Store, str]:
@@ -219,6 +242,11 @@ def parent(place: Store) -> tuple[Store, str]:
     uri, mark, query = place.uri.partition("?")
     folder, _, name = place.path.rpartition("/")
     return Bucket(f"{uri.rpartition('/')[0]}{mark}{query}", place.system, folder), name
+
+
+def public(place: str | Path) -> str:
+    """A place for messages: a URI without the keys that may stand before its bucket."""
+    return re.sub(r"://[^/?@\s]*:[^/?\s]*@", "://", str(place))
 
 
 def is_uri(place: str | Path) -> bool:

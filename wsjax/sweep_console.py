@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from wsjax.console import number
+from wsjax.stores import public
 from wsjax.sweeps import Summary, load_run, output_directory, sweep
 
 ALIKE = "alike"
@@ -39,7 +40,7 @@ def run_sweep(
             )
     except KeyboardInterrupt:
         print(
-            f"wsjax: interrupted; {directory} keeps the finished shards: "
+            f"wsjax: interrupted; {public(directory)} keeps the finished shards: "
             "repeat the command to go on from there",
             file=sys.stderr,
         )
@@ -88,7 +89,8 @@ def _show_summary(summary: Summary, swept: Sequence[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    print(f"{summary.rows:,} rows of {summary.candidates:,} candidates in {summary.directory}")
+    directory = public(summary.directory)
+    print(f"{summary.rows:,} rows of {summary.candidates:,} candidates in {directory}")
     if summary.filtered:
         print(f"{summary.filtered:,} did not pass the filter")
     for reason, count in summary.illegal.items():

@@ -16,15 +16,14 @@ from wsjax.best import Best, Leader
 from wsjax.dataset import ROWS_KEY, Dataset, Shard, described, open_dataset
 from wsjax.errors import InputError
 from wsjax.files import existing
-from wsjax.layout import Piece, layout, run_of
+from wsjax.layout import SHARD_ROWS_MAX, Piece, layout, run_of
 from wsjax.space import COLUMNS
 from wsjax.spec import Spec, load_spec
-from wsjax.stores import Folder, Store, parent, store
+from wsjax.stores import Folder, Store, parent, public, store
 
 FEW = 5
 MANY = 10**9
 """So many candidates are worth a word before the work begins."""
-SHARD_ROWS_MAX = 2**30
 Progress = Callable[[int, int], None]
 
 
@@ -90,7 +89,7 @@ def sweep(
     candidates = sum(part.stop - part.start for _, part in pieces)
     if candidates > MANY and run.output.best is None and not run.output.quantiles:
         warnings.warn(
-            f"{candidates:,} candidates: {len(pieces):,} files in {where}; "
+            f"{candidates:,} candidates: {len(pieces):,} files in {place}; "
             'a [filter] drops rows, fewer values save the time, [output] keep = "best" both',
             stacklevel=2,
         )
@@ -161,11 +160,11 @@ def load_run(source: str | Path) -> Spec:
             existing(folder.path / name)
         footer = tables.read_footer(folder.source(name))
         if footer is None:
-            raise InputError(f"{source}: cannot be read as Parquet; copy or write it again")
+            raise InputError(f"{public(source)}: cannot be read as Parquet; copy or write it again")
         texts = footer.texts
     elif not texts and isinstance(place, Folder):
         return load_spec(place.path)
-    return run_of(texts, str(source))
+    return run_of(texts, public(source))
 
 
 def _keys(run: Spec) -> tuple[str, ...]:
@@ -179,7 +178,7 @@ def _shard_rows(given: int | None, place: Store) -> int | None:
     """Rows of a file: as they are given, else as the directory has them; None: the default."""
     if given is not None and not (type(given) is int and 1 <= given <= SHARD_ROWS_MAX):
         raise InputError(
-            f"shard_rows: expected a whole number from 1 to {SHARD_ROWS_MAX:,}, not {given!r}"
+            f"--shard-rows: expected a whole number from 1 to {SHARD_ROWS_MAX:,}, not {given!r}"
         )
     own = described(place).get(ROWS_KEY, "") if given is None else ""
     rows = int(own) if own.isdecimal() else given

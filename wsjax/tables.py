@@ -8,6 +8,7 @@ number of waves of a row without m. Words that repeat are dictionary-encoded.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -47,6 +48,8 @@ CONTINUOUS = ("time_us", "math_wait_us", "dma_wait_us", "tflops", *INTERVAL_COLU
 """Columns whose values hardly repeat: a dictionary of them would cost time and space."""
 WRITTEN_ROWS = 2**16
 """Values of a column that go to its encoder at once."""
+BUFFER = 2**20
+"""Bytes that are written at once: a write waits for the threads that predict."""
 
 
 def is_arrow(frame: object) -> bool:
@@ -71,7 +74,7 @@ def words(codes: np.ndarray, choices: tuple[str, ...], rows: int = 1) -> "pa.Arr
     held = _held(codes, np.int8 if len(choices) <= 127 else np.int32, rows)
     absent = held < 0
     indices = pa.array(held, mask=absent if absent.any() else None)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(choices, pa.string()))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(choices, pa.string()), safe=False)
 
 
 def configuration_column(name: str, values: np.ndarray, rows: int = 1) -> "pa.Array":
@@ -81,7 +84,13 @@ def configuration_column(name: str, values: np.ndarray, rows: int = 1) -> "pa.Ar
     column = COLUMNS[name]
     if column.choices:
         return words(values, column.choices, rows)
-    return pa.array(_held(values, np.int64 if column.maximum >= 2**31 else np.int32, rows))
+    return pa.array(_held(values, kind_of(name), rows))
+
+
+def kind_of(name: str) -> type:
+    """The kind of number of which tables make a configuration column."""
+    column = COLUMNS[name]
+    return np.int8 if column.choices else np.int64 if column.maximum >= 2**31 else np.int32
 
 
 def number_column(values: np.ndarray, rows: int = 1) -> "pa.Array":
@@ -101,7 +110,14 @@ def list_column(values: Sequence[np.ndarray], kind: type) -> "pa.Array":
 
 
 def _held(values: np.ndarray, kind: Any, rows: int) -> np.ndarray:
-    return np.asarray(values, kind) if np.ndim(values) else np.full(rows, values, kind)
+    if np.ndim(values):
+        return np.asarray(values, kind)
+    return _constant(np.asarray(values).item(), kind, rows)
+
+
+@lru_cache(64)
+def _constant(value: Any, kind: Any, rows: int) -> np.ndarray:
+    return np.full(rows, value, kind)
 
 
 def prediction_columns(
@@ -213,6 +229,7 @@ def read_table(
     compressed: bool | None = None,
     encoding: str = "utf-8",
     delimiter: str = ",",
+    skipped: int = 0,
 ) -> "pa.Table":
     """Read a CSV or Parquet file, or a directory of Parquet files.
 
@@ -225,7 +242,9 @@ def read_table(
     if kind == ".parquet":
         return _read_parquet(path)
     compressed = kind == ".csv.gz" if compressed is None else compressed
-    return csv_files.read(path, compressed=compressed, encoding=encoding, delimiter=delimiter)
+    return csv_files.read(
+        path, compressed=compressed, encoding=encoding, delimiter=delimiter, skipped=skipped
+    )
 
 
 def _read_parquet(path: Path) -> "pa.Table":
@@ -305,6 +324,13 @@ def write_table(table: "pa.Table", path: str | Path, texts: Mapping[str, str]) -
         raise InputError(f"{path}: cannot be written as Parquet: {error}") from None
 
 
+def shard_options(names: Iterable[str]) -> dict[str, Any]:
+    """How the columns of a sweep are encoded, for pyarrow."""
+    repeating = [name for name in names if name not in CONTINUOUS]
+    encoding = {"use_dictionary": repeating, "write_batch_size": WRITTEN_ROWS}
+    return {"compression": "snappy", **encoding}
+
+
 @contextmanager
 def shard_writer(
     place: str | Path | AbstractContextManager[BinaryIO], texts: Mapping[str, str]
@@ -316,19 +342,13 @@ def shard_writer(
 
     with replacing(place) if isinstance(place, str | Path) else place as file:
         writer: pq.ParquetWriter | None = None
+        stream = pa.BufferedOutputStream(pa.PythonFile(file, "w"), BUFFER)
 
         def write(columns: Mapping[str, pa.Array]) -> None:
             nonlocal writer
             table = pa.table(dict(columns)).replace_schema_metadata(dict(texts))
             if writer is None:
-                repeating = [name for name in table.column_names if name not in CONTINUOUS]
-                writer = pq.ParquetWriter(
-                    file,
-                    table.schema,
-                    compression="snappy",
-                    use_dictionary=repeating,  # pyright: ignore[reportArgumentType] (names too)
-                    write_batch_size=WRITTEN_ROWS,
-                )
+                writer = pq.ParquetWriter(stream, table.schema, **shard_options(table.column_names))
             writer.write_table(table)
 
         def note(key: str, text: str) -> None:
@@ -337,13 +357,15 @@ def shard_writer(
 
         try:
             yield write, note
+            if writer is not None:
+                writer.close()
+            stream.detach()
         except BaseException:
-            with suppress(pa.ArrowException, OSError):
-                if writer is not None:
-                    writer.close()
+            for held in (writer, stream):
+                with suppress(pa.ArrowException, OSError):
+                    if held is not None:
+                        held.close()
             raise
-        if writer is not None:
-            writer.close()
 
 
 def read_batches(path: Any, names: Iterable[str] | None = None) -> Iterator[dict[str, "pa.Array"]]:

@@ -1,13 +1,26 @@
-"""Tables of words on a terminal, however narrow, or in a pipe."""
+"""What all verbs show: what is being done, and tables of words, however narrow the terminal."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 PIPE_WIDTH = 200
+
+
+@contextmanager
+def telling(text: str, *, quiet: bool = False) -> Iterator[None]:
+    """Say on a terminal's stderr what is being done."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, markup=False).status(text):
+        yield
 
 
 def show_table(

@@ -2,8 +2,7 @@
 states how far off they are beside traced kernels."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from wsjax.hardware import Hardware, load_hardware
 from wsjax.pages.html import check_plotly
 from wsjax.scene import Measured, scene, title
 from wsjax.space import COLUMNS
+from wsjax.terminal import telling
 from wsjax.timeline import Timeline, timeline
 from wsjax.traces import Trace
 
@@ -56,7 +56,7 @@ def run_trace(
     machine, numbers, _ = gather(
         partial(load_hardware, hardware),
         partial(single.from_options, options, missing),
-        partial(_check, out),
+        partial(_check, out, quiet=quiet),
     )
     if measured is None:
         with telling("playing the kernel", quiet=quiet):
@@ -78,14 +78,16 @@ def run_trace(
         trace_tables.show(compared)
     if out is not None:
         with telling(f"drawing {out}", quiet=quiet):
-            gantt.save(gantt_grid.figure([one[0] for one in compared]), out)
+            gantt.save(gantt_grid.figure([comparison.over_ctas(one) for one in compared]), out)
         _tell_written(out, quiet=quiet)
     return 0
 
 
-def _check(out: Path | None) -> None:
+def _check(out: Path | None, *, quiet: bool) -> None:
     """Raise InputError if no timeline can be written there, before any work is done."""
     if out is None:
+        if quiet:
+            raise InputError("--quiet: leaves nothing to do without --out; give a file")
         return
     if out.suffix.lower() not in CHECKS:
         kinds = ".json (Chrome trace), .html, .svg or .png"
@@ -175,15 +177,3 @@ def _tell_written(out: Path, *, quiet: bool) -> None:
     if not quiet:
         opens = "; opens in Perfetto and chrome://tracing" if out.suffix.lower() == ".json" else ""
         print(f"written to {out}{opens}")
-
-
-@contextmanager
-def telling(text: str, *, quiet: bool) -> Iterator[None]:
-    """Say on a terminal's stderr what is being done."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True, markup=False).status(text):
-        yield

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wsjax.comparison import Comparison
+from wsjax.comparison import Comparison, over_ctas
 from wsjax.space import SCHEDULES, Configuration
 
 LISTED = 24
@@ -30,8 +30,7 @@ def show(compared: Sequence[Sequence[Comparison]]) -> None:
 
 def error(one: Sequence[Comparison]) -> float:
     """Of a kernel's predicted period, relative to the mean over its CTAs."""
-    measured = np.mean([cta.measured_us for cta in one])
-    return float(one[0].predicted_us / measured - 1.0)
+    return over_ctas(one).error
 
 
 def _listed(compared: Sequence[Sequence[Comparison]]) -> tuple[list[str], list[list[str]]]:
@@ -39,8 +38,12 @@ def _listed(compared: Sequence[Sequence[Comparison]]) -> tuple[list[str], list[l
     rows = []
     for one in compared:
         c = one[0].timeline.configuration
-        measured = np.mean([cta.measured_us for cta in one])
-        figures = [f"{one[0].predicted_us:.3f} µs", f"{measured:.3f} µs", f"{error(one):+.1%}"]
+        mean = over_ctas(one)
+        figures = [
+            f"{mean.predicted_us:.3f} µs",
+            f"{mean.measured_us:.3f} µs",
+            f"{error(one):+.1%}",
+        ]
         rows.append([_problem(c), *_cells(c), f"{len(one)}", *figures])
     return headings, rows
 

@@ -24,6 +24,7 @@ STYLES = {
 }
 MARKS = {LAUNCH: "-", COLD: "~", WAIT: "·", QUEUE: "░", LOAD: "█", COMPUTE: "█", EPILOGUE: "▓"}
 WORDS = {
+    LAUNCH: "launch",
     LOAD: "load",
     COMPUTE: "compute",
     EPILOGUE: "epilogue",
@@ -59,7 +60,7 @@ def lines(found: Scene, width: int) -> Iterator["Text"]:
     yield _labelled("critical path", _path(found, edges))
     yield from _measured(found, window, edges)
     yield Text()
-    yield _legend(found)
+    yield from _legend(found)
 
 
 def _labelled(label: str, drawn: "Text") -> "Text":
@@ -146,7 +147,7 @@ def _path(found: Scene, edges: np.ndarray) -> "Text":
     )
     within = within / np.diff(edges)
     letters = [
-        " " if part < SHARE else LETTERS[kinds[most]] if amount >= 0.5 * part else "~"
+        " " if part < SHARE else LETTERS[kinds[most]] if amount >= 0.5 * part else "="
         for part, most, amount in zip(within, share.argmax(axis=0), share.max(axis=0), strict=True)
     ]
     return _styled(letters, [PATH_STYLE] * len(letters))
@@ -162,7 +163,7 @@ def _measured(found: Scene, window: Window, edges: np.ndarray) -> Iterator["Text
             yield _labelled(f"{label}, measured", _steps(own, edges, found.k_tiles))
 
 
-def _legend(found: Scene) -> "Text":
+def _legend(found: Scene) -> Iterator["Text"]:
     from rich.text import Text
 
     shown = set(found.slices.kind.tolist())
@@ -171,8 +172,8 @@ def _legend(found: Scene) -> "Text":
         for kind, word in WORDS.items()
         if kind in shown
     ]
-    parts.append(Text("path: L load, C compute, E epilogue, ~ latency", PATH_STYLE))
-    return Text("   ").join(parts)
+    yield Text("   ").join(parts)
+    yield Text("critical path: L load, C compute, E epilogue, = latency", PATH_STYLE)
 
 
 def _styled(marks: list[str], styles: list[str]) -> "Text":

@@ -103,7 +103,8 @@ def _columns(path: str | Path) -> dict[str, np.ndarray]:
     ]
     if not plain.TRACED & set(names):
         words = ", ".join(sorted(plain.TRACED))
-        problems = [f"holds no traced events (columns {words}); give tables without --trace"]
+        mend = "to `wsjax validate` give tables without --trace"
+        problems = [f"holds no traced events (columns {words}); {mend}"]
     pieces = [] if problems else list(plain.pieces(source))
     if not problems and not sum(map(len, pieces)):
         problems.append("has no rows below its header; write some")

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from wsjax.arithmetic import inverse, is_number, logarithm
 from wsjax.parameters import Parameters
 from wsjax.raster import Raster, window
 from wsjax.space import Configuration
@@ -29,6 +30,7 @@ COALESCING_CTAS = 16.0
 """Neighbours whose requests for one tile L2 can merge: the SMs of a GPC."""
 COALESCED_SHARE = 0.5
 TINY = 1e-30
+TOUCHED_MAX = 1e4
 PITCHES = ((128.0, 0.0), (64.0, 0.16), (32.0, 0.32))
 LAYOUT_CODES_A_ACROSS = 2
 """Layout codes from here on store A across k; odd ones store B along k (see space.LAYOUTS)."""
@@ -37,7 +39,7 @@ LAYOUT_CODES_A_ACROSS = 2
 class Traffic(NamedTuple):
     """A step's loads. Bytes are priced as above; per CTA, but `dram_*`: all CTAs of a full wave.
 
-    stored_bytes: a tile's bytes of C, a step. per_active: 1 / CTAs of a full wave.
+    stored_bytes: a tile's bytes of C, a step.
     """
 
     inside_bytes: Any
@@ -50,18 +52,15 @@ class Traffic(NamedTuple):
     miss_first: Any
     miss_later: Any
     a_share: Any
-    per_active: Any
 
 
 def traffic(c: Configuration, r: Raster, p: Parameters, in_bytes, out_bytes) -> Traffic:
     """The `Traffic` of one configuration."""
-    per_step = 1.0 / r.k_tiles
-    per_active = 1.0 / r.active
-    per_capacity = 1.0 / p.l2_capacity_bytes
-    depth_bytes = c.k * in_bytes * per_step
+    per, per_capacity = r.per, 1.0 / p.l2_capacity_bytes
+    depth_bytes = c.k * in_bytes * per.k_tiles
     warm = c.l2_state * 1.0
-    price_a, price_b, dram_a, dram_b = _prices(c, p, in_bytes)
-    rows, cols = c.m / r.tiles_m, c.n / r.tiles_n
+    price_a, price_b, dram_a, dram_b = _prices(c, r, p, in_bytes)
+    rows, cols = c.m * per.tiles_m, c.n * per.tiles_n
     a_bytes, b_bytes = rows * depth_bytes, cols * depth_bytes
     slot_bytes = (c.block_m + c.block_n) * c.block_k * in_bytes
     row_bytes = jnp.minimum(c.k, c.block_k) * in_bytes
@@ -69,49 +68,69 @@ def traffic(c: Configuration, r: Raster, p: Parameters, in_bytes, out_bytes) -> 
     inside_a, inside_b = price_a * a_bytes, price_b * b_bytes
 
     some = jnp.minimum(COALESCING_CTAS, r.active)
+    per_some = jnp.maximum(1.0 / COALESCING_CTAS, per.active)
     near = window(r, some)
-    merged_a = jnp.minimum(jnp.clip(near.rows, 1.0, r.tiles_m), some) / some
-    merged_b = jnp.minimum(jnp.clip(near.cols, 1.0, r.tiles_n), some) / some
+    merged_a = jnp.minimum(jnp.clip(near.rows, 1.0, r.tiles_m), some) * per_some
+    merged_b = jnp.minimum(jnp.clip(near.cols, 1.0, r.tiles_n), some) * per_some
     merged = inside_a * (1.0 - merged_a) + inside_b * (1.0 - merged_b)
 
     wave = _wave(c, r, depth_bytes)
     size_a, size_b = c.m * c.k * in_bytes * c.batch, c.n * c.k * in_bytes * c.batch
     touched = size_a + size_b + c.m * c.n * out_bytes * c.batch
-    absent = 1.0 - warm * p.warm_hit_share * (1.0 - _gone(touched * per_capacity))
-    steps_later = r.k_tiles * jnp.maximum(r.tiles * per_active - 1.0, 1e-3)
-    again_a, again_b = _again(c, r, wave, size_a, size_b, in_bytes, per_capacity, per_active)
-    per_later = jnp.where(r.tiles > r.active, 1.0 / steps_later, 0.0)
-    again_a, again_b = again_a * per_later, again_b * per_later
+    between_a, between_b = _between(c, r, in_bytes)
+    over, over_a, over_b = (_overflow(x * per_capacity) for x in (touched, between_a, between_b))
+    span_a, span_b = _spanned(wave.rows, r.tiles_m), _spanned(wave.cols, r.tiles_n)
+    turns = jnp.maximum(r.tiles * per.active - 1.0, 1e-3)
+    absent = 1.0 - warm * p.warm_hit_share * inverse(1.0 + over)
+    waves_of_a = jnp.maximum(r.group * r.tiles_n * per.active, 1.0)
+    passes_of_b = jnp.minimum(per.group, r.tiles_n * per.active) * r.tiles_m
+    passes_of_b = jnp.maximum(passes_of_b, 1.0)
+    total_a = size_a * (1.0 + (waves_of_a - 1.0) * over_a * inverse(1.0 + over_a))
+    total_b = size_b * (1.0 + (passes_of_b - 1.0) * over_b * inverse(1.0 + over_b))
+    several = r.tiles > r.active
+    again_a = jnp.where(several, jnp.maximum(total_a - wave.a_bytes * r.k_tiles, 0.0), 0.0)
+    again_b = jnp.where(several, jnp.maximum(total_b - wave.b_bytes * r.k_tiles, 0.0), 0.0)
     filled = (wave.a_bytes + wave.b_bytes) * r.k_tiles * per_capacity
     left = jnp.maximum(1.0 - filled, 0.0)
-    refilled = ((again_a + again_b) * steps_later + 1.0) * per_capacity
-    dirty_later = left / jnp.maximum(jnp.maximum(left, refilled), TINY)
+    refilled = (again_a + again_b + 1.0) * per_capacity
+    most = jnp.maximum(jnp.maximum(left, refilled), TINY)
+    per_later = per.k_tiles * inverse(turns)
+    again_a, again_b = again_a * per_later, again_b * per_later
     first = (wave.a_bytes * dram_a + wave.b_bytes * dram_b) * absent
     later = (again_a * dram_a + again_b * dram_b) * absent
-    stored = rows * cols * out_bytes * per_step
+    stored = rows * cols * out_bytes * per.k_tiles
 
-    miss_a = 1.0 / (1.0 + p.sharing * jnp.log(_sharers(r.active, wave.rows, r.tiles_m)))
-    miss_b = 1.0 / (1.0 + p.sharing * jnp.log(_sharers(r.active, wave.cols, r.tiles_n)))
-    part_a = jnp.sqrt(jnp.clip(again_a / wave.a_bytes, 1e-6, 1.0))
-    part_b = jnp.sqrt(jnp.clip(again_b / wave.b_bytes, 1e-6, 1.0))
+    miss_a, miss_b = _missing(p, r.active * inverse(span_a), r.active * inverse(span_b))
+    part_a = jnp.sqrt(jnp.clip(again_a * inverse(wave.a_bytes), 1e-6, 1.0))
+    part_b = jnp.sqrt(jnp.clip(again_b * inverse(wave.b_bytes), 1e-6, 1.0))
     return Traffic(
         inside_bytes=inside_a + inside_b,
         outside_bytes=slot_bytes - a_bytes - b_bytes,
         slices_bytes=inside_a + inside_b - COALESCED_SHARE * merged,
         box_bytes=jnp.maximum(slot_bytes, box_bytes * row_bytes),
         stored_bytes=stored,
-        dram_first_bytes=first * (1.0 + 1.0 / jnp.maximum(1.0, filled)),
-        dram_later_bytes=later * (1.0 + dirty_later) + stored * r.active * (1.0 - warm),
+        dram_first_bytes=first * (1.0 + inverse(jnp.maximum(1.0, filled))),
+        dram_later_bytes=later * (1.0 + left * inverse(most)) + stored * r.active * (1.0 - warm),
         miss_first=absent * (1.0 - (1.0 - miss_a) * (1.0 - miss_b)),
         miss_later=absent * (1.0 - (1.0 - part_a * miss_a) * (1.0 - part_b * miss_b)),
-        a_share=c.block_m / (c.block_m + c.block_n),
-        per_active=per_active,
+        a_share=c.block_m * per.edges,
     )
 
 
-def _sharers(active, spanned, most):
-    """CTAs of a wave to each tile of an operand."""
-    return jnp.maximum(active / jnp.clip(jnp.ceil(spanned), 1.0, most), 1.0)
+def _spanned(span, most):
+    """Tiles of an operand that a wave spans, a whole number."""
+    return jnp.clip(jnp.ceil(span - 1e-9), 1.0, most)
+
+
+def _missing(p: Parameters, sharers_a, sharers_b):
+    """How often a CTA that shares its tiles of A and B with so many misses."""
+    if is_number(p.sharing, 0.0):
+        return 1.0, 1.0
+
+    def miss(sharers):
+        return inverse(1.0 + p.sharing * logarithm(jnp.maximum(sharers, 1.0)))
+
+    return miss(sharers_a), miss(sharers_b)
 
 
 class _Wave(NamedTuple):
@@ -125,43 +144,38 @@ class _Wave(NamedTuple):
 
 def _wave(c: Configuration, r: Raster, depth_bytes) -> _Wave:
     one_matrix = r.tiles_m * r.tiles_n
-    matrices = jnp.where(c.batch > 1, jnp.maximum(r.active / one_matrix, 1.0), 1.0)
+    matrices = jnp.maximum(r.active * (r.per.tiles_m * r.per.tiles_n), 1.0)
+    matrices = jnp.where(c.batch > 1, matrices, 1.0)
     rows, cols = window(r, jnp.minimum(r.active, one_matrix))
     a_bytes = jnp.minimum(rows * c.block_m, c.m) * depth_bytes * matrices
     b_bytes = jnp.minimum(cols * c.block_n, c.n) * depth_bytes * matrices
     return _Wave(a_bytes, b_bytes, rows, cols)
 
 
-def _again(
-    c: Configuration, r: Raster, wave: _Wave, size_a, size_b, in_bytes, per_capacity, per_active
-):
-    """Bytes of A and B that all waves after the first fetch from DRAM."""
-    rows = jnp.minimum(jnp.maximum(r.group, r.active / r.tiles_n), r.tiles_m)
-    cols = jnp.minimum(jnp.maximum(1.0, r.active / r.group), r.tiles_n)
-    waves_of_a = jnp.maximum(r.group * r.tiles_n * per_active, 1.0)
-    passes_of_b = jnp.maximum(r.tiles_m / rows, 1.0)
-    column_bytes = c.k * in_bytes * per_capacity
+def _between(c: Configuration, r: Raster, in_bytes):
+    """Bytes of A and B that are touched before a tile of A, or of B, is needed again."""
+    rows = jnp.minimum(jnp.maximum(r.group, r.active * r.per.tiles_n), r.tiles_m)
+    cols = jnp.minimum(jnp.maximum(1.0, r.active * r.per.group), r.tiles_n)
+    column_bytes = c.k * in_bytes
     between_a = (rows * c.block_m + cols * c.block_n) * column_bytes
-    between_b = (c.n + jnp.minimum(rows * c.block_m, c.m)) * column_bytes
-    total_a = size_a * (1.0 + (waves_of_a - 1.0) * _gone(between_a))
-    total_b = size_b * (1.0 + (passes_of_b - 1.0) * _gone(between_b))
-    again_a = jnp.maximum(total_a - wave.a_bytes * r.k_tiles, 0.0)
-    again_b = jnp.maximum(total_b - wave.b_bytes * r.k_tiles, 0.0)
-    return again_a, again_b
+    return between_a, (c.n + jnp.minimum(rows * c.block_m, c.m)) * column_bytes
 
 
-def _gone(touched):
-    """The share of a tile that L2 has lost after others of `touched` capacities."""
-    overflow = touched * touched * touched
-    return overflow / (1.0 + overflow)
+def _overflow(touched):
+    """x^3 of the bytes touched, in capacities: of a tile, the share 1 / (1 + x^3) is still in L2.
+
+    More than `TOUCHED_MAX` capacities leave as little of it.
+    """
+    touched = jnp.minimum(touched, TOUCHED_MAX)
+    return touched * touched * touched
 
 
-def _prices(c: Configuration, p: Parameters, in_bytes):
+def _prices(c: Configuration, r: Raster, p: Parameters, in_bytes):
     """A byte of A and of B at the SM, and in DRAM (where short rows cost nothing)."""
     a_across = c.layout >= LAYOUT_CODES_A_ACROSS
     b_across = (c.layout == 0) | (c.layout == LAYOUT_CODES_A_ACROSS)
-    row_bytes = c.block_k * in_bytes
-    short = 1.0 + p.short_row_cost * jnp.maximum(128.0 / row_bytes - 1.0, 0.0)
+    rows = r.per.block_k * (128.0 / in_bytes)
+    short = 1.0 + p.short_row_cost * jnp.maximum(rows - 1.0, 0.0)
 
     def price(across, along_elements, across_elements):
         pitch = jnp.where(across, across_elements, along_elements) * in_bytes

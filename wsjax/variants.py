@@ -9,6 +9,7 @@ from wsjax.space import DTYPE_BYTES, SCHEDULES, WRITES, Configuration
 
 BLOCKS = ("block_m", "block_n", "block_k")
 GROUPS = (1, 4, 8, 16)
+STORES = {"tma": "C stored by TMA", "direct": "C stored without TMA"}
 TWO_GROUPS = SCHEDULES.index("pingpong")
 
 
@@ -44,7 +45,7 @@ def variants(c: Configuration, machine: Hardware) -> Iterator[Variant]:
         if group != c.group_m:
             yield Variant(f"group_m {group}", c._replace(group_m=group))
     write = 1 - c.write_back
-    yield Variant(f"C written by {WRITES[write]}", c._replace(write_back=write))
+    yield Variant(STORES[WRITES[write]], c._replace(write_back=write))
 
 
 def _fitted(name: str, c: Configuration, machine: Hardware) -> Variant:

@@ -18,6 +18,9 @@ def predict(
         Path | None, Parameter(help="where --table's rows go: .parquet, .csv or .csv.gz")
     ] = None,
     hardware: HardwareName = "h200",
+    precision: Annotated[
+        str, Parameter(help="float64, or float32: times to 1e-4 of them")
+    ] = "float64",
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object of the prediction columns")
     ] = False,
@@ -32,7 +35,7 @@ def predict(
     if table is None and out is None:
         from wsjax import console
 
-        return console.predict_one(given, hardware, as_json=json)
+        return console.predict_one(given, hardware, precision, as_json=json)
     problems = []
     if table is None or out is None:
         problems.append("--table and --out go together: --table FILE --out FILE")
@@ -42,8 +45,10 @@ def predict(
     if problems or table is None or out is None:
         raise InputError(problems)
     from wsjax.predictions import predict_table
+    from wsjax.terminal import telling
 
-    predict_table(table, out, hardware)
+    with telling(f"predicting {table}"):
+        predict_table(table, out, hardware, precision)
     return 0
 
 

@@ -85,6 +85,12 @@ def _header(source: Source) -> str:
     return rows[0].strip() if rows else source.first_line().strip()
 
 
+def lines_before(source: Source) -> int:
+    """How many lines stand before the header, such as a log's."""
+    header = _header(source)
+    return next((n for n, line in enumerate(source.head_lines) if line.strip() == header), 0)
+
+
 def _key(name: object) -> str:
     return "".join(letter for letter in str(name).lower() if letter.isalnum())
 

@@ -12,6 +12,7 @@ from wsjax.errors import InputError, gather
 from wsjax.files import existing, replacing
 from wsjax.pages import html
 from wsjax.stores import Folder
+from wsjax.sweeps import load_run
 
 WANTED = (
     "give the directory of a sweep, or one that `wsjax calibrate` or `wsjax validate` wrote with "
@@ -57,18 +58,26 @@ def report(
 def kind_of(path: Path) -> str:
     """What a directory holds: sweep, calibration or validation; InputError if none of them."""
     if not path.is_dir():
-        raise InputError(f"{path}: is no directory; {WANTED}")
+        near = f", such as {path.parent}" if _kind_of(path.parent) else ""
+        raise InputError(f"{path}: is no directory; {WANTED}{near}")
+    if kind := _kind_of(path):
+        return kind
+    inside = (folder for folder in sorted(path.iterdir()) if folder.is_dir() and _kind_of(folder))
+    near = next((f", such as {folder}" for folder in inside), "")
+    raise InputError(f"{path}: holds neither a sweep nor a report; {WANTED}{near}")
+
+
+def _kind_of(path: Path) -> str | None:
     if _shards(path):
         return "sweep"
     if (path / "parameters.csv").is_file():
         return "calibration"
-    if (path / "rows.parquet").is_file():
-        return "validation"
-    raise InputError(f"{path}: holds neither a sweep nor a report; {WANTED}")
+    return "validation" if (path / "rows.parquet").is_file() else None
 
 
 def _sweep(path: Path, page: Path, progress: Advance | None) -> tuple[str, str]:
     """The page of a sweep's directory, which must hold nothing but the sweep."""
+    from wsjax.pages.spread import spread_page
     from wsjax.pages.sweep import rows_of, sweep_page
 
     if path.resolve() in page.resolve().parents:
@@ -76,7 +85,9 @@ def _sweep(path: Path, page: Path, progress: Advance | None) -> tuple[str, str]:
             f"{page}: the directory of a sweep holds nothing but the sweep; give --out elsewhere"
         )
     paths = _shards(path)
-    total, done = 2 * rows_of(paths), 0
+    run = load_run(paths[0])
+    write, passes = (spread_page, 1) if run.output.quantiles else (sweep_page, 2)
+    total, done = passes * rows_of(paths), 0
 
     def advance(rows: int) -> None:
         nonlocal done
@@ -84,7 +95,7 @@ def _sweep(path: Path, page: Path, progress: Advance | None) -> tuple[str, str]:
         if progress is not None:
             progress(done, total)
 
-    return sweep_page(path, paths, advance)
+    return write(run, path, paths, advance)
 
 
 def _shards(path: Path) -> list[Path]:

@@ -78,7 +78,7 @@ def survey(source: Source, advance: Progress) -> Survey:
     settings = {name: np.empty(0, np.int64) for name in source.settings}
     rows = extrapolated = 0
     names = (*source.machine, *source.problem, *KERNEL, *source.settings, "extrapolated")
-    for columns in _pieces(source, names):
+    for columns in pieces(source, names):
         count = len(columns["m"])
         machines.add(_heads(columns, source.machine)[1])
         problems.add(_heads(columns, source.problem)[1])
@@ -103,7 +103,7 @@ def cube(source: Source, found: Survey, advance: Progress) -> Cube:
     best = _Fastest(math.prod(shape))
     kernels = _packed(dict(zip(KERNEL, found.kernels.T, strict=True)))
     names = (*source.machine, *source.problem, *KERNEL, *source.settings, "time_us", "limiter")
-    for columns in _pieces(source, names):
+    for columns in pieces(source, names):
         at = _positions(columns, source.machine, machines)
         which = _positions(columns, source.problem, problems)
         kernel = np.searchsorted(kernels, _packed(columns))
@@ -177,7 +177,7 @@ class _Distinct:
         return self._known
 
 
-def _pieces(source: Source, names: Iterable[str]) -> Iterator[dict[str, np.ndarray]]:
+def pieces(source: Source, names: Iterable[str]) -> Iterator[dict[str, np.ndarray]]:
     """The table's rows as numbers, words as codes, a piece at a time."""
     words = {name: column.choices for name, column in COLUMNS.items()} | {"limiter": LIMITERS}
     words |= source.words

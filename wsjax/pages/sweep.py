@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from wsjax.pages.cube import KERNEL, PROBLEM, Cube, Progress, Source, Survey, cu
 from wsjax.pages.html import Section, folded, packed
 from wsjax.space import COLUMNS, DTYPE_BYTES, DTYPES, SCHEDULES
 from wsjax.spec import Spec
-from wsjax.sweeps import load_run
 
+FIGURES = (*COLUMNS, "time_us", "limiter", "extrapolated")
 STEP = 1e-4
 """Of the logarithm of a kernel's time over its problem's best, which a page holds as a whole
 number."""
@@ -63,11 +63,6 @@ SECTIONS = (
         "is nearly empty and the rate drops.",
     ),
 )
-QUANTILES = (
-    'keep = "quantiles" left a row a problem, of how its times are spread, and no kernels: there is '
-    "nothing to show of tiles, stages, rooflines, limiters and waves; read the rows with "
-    "wsjax.open, or sweep with best = 10, which a report shows"
-)
 COMPARED = Section(
     "machines",
     "Machines compared",
@@ -76,29 +71,37 @@ COMPARED = Section(
 )
 
 
-def sweep_page(directory: Path, paths: Sequence[Path], advance: Progress) -> tuple[str, str]:
+def sweep_page(
+    run: Spec, directory: Path, paths: Sequence[Path], advance: Progress
+) -> tuple[str, str]:
     """The page of a sweep's files, and a line of what is in it. `advance(rows)` is called after
     every piece, for each row twice.
 
-    Raises InputError for files that can't be read, or that hold no configuration.
+    Raises InputError for files that can't be read, or that hold no row.
     """
-    run = load_run(paths[0])
-    if run.output.quantiles:
-        raise InputError(f"{directory}: {QUANTILES}")
     source = source_of(run, paths)
     found = survey(source, advance)
-    counts = _counts(run, paths)
+    counts = counts_of(run, paths)
     if not found.rows:
-        why = ", ".join(f"{count:,} {word}" for word, count in counts["left_out"].items())
-        raise InputError(f"{directory}: the sweep has no rows to show ({why or 'none made'})")
+        raise InputError(nothing_in(directory, counts))
     kept = cube(source, found, advance)
     data = _data(run, source, found, kept) | counts
     sections = [*SECTIONS[:1], *([COMPARED] if len(kept.machines) > 1 else []), *SECTIONS[1:]]
+    return html.page(run.name, sections, data, SCRIPTS, closing_of(run)), f"{found.rows:,} rows"
+
+
+def closing_of(run: Spec) -> str:
+    """The files that a sweep was made of, as the end of its page."""
     files = {machine.name: machine.text for machine in run.hardware}
-    closing = folded("The sweep file", run.text) + "".join(
+    return folded("The sweep file", run.text) + "".join(
         folded(f"The file of machine {name}", text) for name, text in files.items()
     )
-    return html.page(run.name, sections, data, SCRIPTS, closing), f"{found.rows:,} rows"
+
+
+def nothing_in(directory: Path, counts: Mapping[str, Any]) -> str:
+    """What to say of a sweep without rows."""
+    why = ", ".join(f"{count:,} {word}" for word, count in counts["left_out"].items())
+    return f"{directory}: the sweep has no rows to show ({why or 'none made'})"
 
 
 def rows_of(paths: Sequence[Path]) -> int:
@@ -106,8 +109,9 @@ def rows_of(paths: Sequence[Path]) -> int:
     return sum(footer.rows for path in paths if (footer := tables.read_footer(path)))
 
 
-def source_of(run: Spec, paths: Sequence[Path]) -> Source:
-    """A sweep's files and what their columns mean; InputError if one is missing."""
+def source_of(run: Spec, paths: Sequence[Path], figures: Iterable[str] = FIGURES) -> Source:
+    """A sweep's files and what their columns mean; InputError if one of those, or of `figures`, is
+    missing."""
     words = run.product(run.hardware[0]).words
     names = [name for axis in run.axes for name in axis.names if name not in COLUMNS]
     swept = [override.name for override in run.overrides]
@@ -125,7 +129,7 @@ def source_of(run: Spec, paths: Sequence[Path]) -> Source:
             if name in COLUMNS and name not in (*PROBLEM, *KERNEL)
         ),
     )
-    wanted = {*source.problem, *source.machine, *COLUMNS, "time_us", "limiter", "extrapolated"}
+    wanted = {*source.problem, *source.machine, *figures}
     for path, folders in zip(paths, source.folders, strict=True):
         if missing := wanted - {*tables.parquet_names(path), *folders}:
             raise InputError(
@@ -148,7 +152,7 @@ def _folders(run: Spec, path: Path) -> dict[str, float]:
     return {name: np.ravel(value)[0] for name, value in found.items()}
 
 
-def _counts(run: Spec, paths: Sequence[Path]) -> dict[str, Any]:
+def counts_of(run: Spec, paths: Sequence[Path]) -> dict[str, Any]:
     """What became of the sweep's candidates, from the shards' metadata."""
     left_out: Counter[str] = Counter()
     candidates = 0
@@ -156,7 +160,8 @@ def _counts(run: Spec, paths: Sequence[Path]) -> dict[str, Any]:
         shard = json.loads(tables.read_metadata(path).get("shard", "{}"))
         candidates += shard.get("stop", 0) - shard.get("start", 0)
         left_out += Counter({"did not pass the filter": shard.get("filtered", 0)})
-        left_out += Counter({"not among the fastest": shard.get("beaten", 0)})
+        if not run.output.quantiles:
+            left_out += Counter({"not among the fastest": shard.get("beaten", 0)})
         left_out += Counter(shard.get("illegal", {}))
     total = sum(len(run.product(machine)) for machine in run.hardware)
     notes = []
@@ -190,7 +195,7 @@ def _data(run: Spec, source: Source, found: Survey, kept: Cube) -> dict[str, Any
         "all_problems": len(found.problems),
         "all_machines": len(found.machines),
         "machines": [machine_data(run, source, row) for row in kept.machines.tolist()],
-        "problems": _problems(source, kept.problems, found.problems),
+        "problems": problem_columns(source, kept.problems, found.problems),
         "schedules": SCHEDULES,
         "limiters": LIMITERS,
         "kernels": dict(zip(KERNEL, kept.kernels.T.tolist(), strict=True)),
@@ -207,7 +212,9 @@ def _data(run: Spec, source: Source, found: Survey, kept: Cube) -> dict[str, Any
     }
 
 
-def _problems(source: Source, rows: np.ndarray, everywhere: np.ndarray) -> dict[str, list[Any]]:
+def problem_columns(
+    source: Source, rows: np.ndarray, everywhere: np.ndarray
+) -> dict[str, list[Any]]:
     """The columns of problems, and a label for each: its name, its size, and what varies
     `everywhere` in the sweep."""
     words = {name: column.choices for name, column in COLUMNS.items()} | dict(source.words)

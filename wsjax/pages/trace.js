@@ -145,10 +145,10 @@ function ring(range_, t) {
   const stride = Math.max(1, Math.ceil((last - first) / 4000));
   const at = range(last - first).filter((i) => i % stride === 0).map((i) => first + i);
   const x = at.map((i) => time[i]);
-  const common = {x, mode: "lines", line: {shape: "hv", width: 0}, xaxis: "x", yaxis: "y2", showlegend: false, stackgroup: "slots"};
+  const common = {x, mode: "lines", line: {shape: "hv", width: 0}, xaxis: "x", yaxis: "y2", stackgroup: "slots"};
   return [
-    {...common, y: at.map((i) => filled[i]), fillcolor: t.load, name: "filled", hovertemplate: "%{y} filled<extra></extra>"},
-    {...common, y: at.map((i) => loading[i]), fillcolor: `${t.load}55`, name: "loading", hovertemplate: "%{y} loading<extra></extra>"},
+    {...common, y: at.map((i) => filled[i]), fillcolor: t.load, name: "slots filled", hovertemplate: "%{y} filled<extra></extra>"},
+    {...common, y: at.map((i) => loading[i]), fillcolor: `${t.load}55`, name: "slots loading", hovertemplate: "%{y} loading<extra></extra>"},
   ];
 }
 
