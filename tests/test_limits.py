@@ -37,7 +37,7 @@ def tile(block_m: int, block_n: int, block_k: int, stages: int = 1, **columns) -
     return configuration(**blocks, stages=stages, **columns)
 
 
-def groups(schedule: str) -> dict[str, int]:
+def groups(schedule: str) -> dict[str, Any]:
     return {
         "math_groups": 2 if schedule == "pingpong" else 1,
         "groups_per_tile": 2 if schedule == "cooperative" else 1,
@@ -45,7 +45,7 @@ def groups(schedule: str) -> dict[str, int]:
 
 
 def reason(c: Configuration, facts, schedule="persistent", dtype="bf16", rate=1.0) -> str:
-    sizes = {"in_bytes": DTYPE_BYTES[DTYPES.index(dtype)], "out_bytes": 2}
+    sizes: Any = {"in_bytes": DTYPE_BYTES[DTYPES.index(dtype)], "out_bytes": 2}
     held = checks(c, facts, **sizes, **groups(schedule), rate=rate)
     return next((name for name, holds in held if not holds), "")
 
