@@ -21,6 +21,9 @@ from wsjax.power import power_w
 from wsjax.space import COLUMNS, DTYPE_BYTES, SCHEDULES, Configuration
 from wsjax.spaces import KERNEL, load_space
 
+close = partial(pytest.approx, rel=1e-12)
+"""Two programs of one formula may differ in the last bits."""
+
 TOY = load_hardware("toy").text + "[energy]\nidle_w = 50.0\nflop_pj = 0.01\nbyte_pj = 0.02\n"
 TIMES = {"load_latency_us": 0.7000001317, "epilogue_startup_us": 1.30000071}
 """Of which a quarter of the kernels have no proved formula, and no score is near half a ps."""
@@ -199,8 +202,8 @@ def test_the_optimum_is_that_of_brute_force(tmp, data, text, objective):
     (answer,) = optimize(PROBLEM, MACHINE, **options).to_dict("records")
     best, figures, _ = rows[order[0]]
     assert answered(answer) == kernel_of(best)
-    assert answer["time_us"] == figures["time_us"]
-    assert answer["math_wait_us"] == figures["math_wait_us"]
+    assert answer["time_us"] == close(figures["time_us"])
+    assert answer["math_wait_us"] == close(figures["math_wait_us"])
     assert answer["smem_bytes"] == figures["smem_bytes"]
     assert answer["proved"]
     assert answer["bound"] == rounded(OBJECTIVES[objective](figures))[0] / 1e6
@@ -208,7 +211,7 @@ def test_the_optimum_is_that_of_brute_force(tmp, data, text, objective):
         assert answer["runner_up"] is None
     else:
         assert answered(answer["runner_up"]) == kernel_of(rows[order[1]][0])
-        assert answer["runner_up_time_us"] == rows[order[1]][1]["time_us"]
+        assert answer["runner_up_time_us"] == close(rows[order[1]][1]["time_us"])
     check_binding(answer["binding"], rows, order[0], objective)
 
 

@@ -101,6 +101,12 @@ def over_devices(rows):
     return jax.device_put(rows, sharding)
 
 
+def on_one_device(rows, turn: int):
+    """An array on one of the devices of this host, which take turns."""
+    devices = jax.local_devices()
+    return rows if len(devices) == 1 else jax.device_put(rows, devices[turn % len(devices)])
+
+
 class Base(NamedTuple):
     """What all rows share: `columns` of one value, the machine, bytes and rates of its dtypes."""
 

@@ -34,7 +34,7 @@ from wsjax.brackets import (
 from wsjax.events import SERIAL
 from wsjax.families import Inner, lay_out
 from wsjax.limits import REASONS
-from wsjax.rows import Axes, axes_of, over_devices, shape_of
+from wsjax.rows import Axes, axes_of, on_one_device, over_devices, shape_of
 from wsjax.sieves import Sieve, sieve_of
 from wsjax.sources import SHAPING, Source
 from wsjax.space import Product
@@ -237,7 +237,7 @@ class Contest:
                 self.source.base,
                 shape_of(self.outer).names,
                 self._axes,
-                over_devices(_lengthened(problems, self.chunk)),
+                on_one_device(_lengthened(problems, self.chunk), int(problems[0]) // self.chunk),
                 laid.table,
                 _layout(laid),
                 need,
