@@ -17,10 +17,33 @@ KEPT = {
 }
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
+SMALL_SPACE = """[columns]
+block_m = [64, 128]
+block_n = [64, 128, 256]
+block_k = [32, 64, 128]
+stages = [1, 2, 3]
+dma_warps = [1, 2]
+schedule = ["persistent", "pingpong"]
+"""
+"""A space of 216 kernels, which the programs of the other tests take in one piece."""
+
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "standard")
 for name, value in KEPT.items():
     jax.config.update(name, value)
+
+
+@pytest.fixture(scope="module")
+def small_space(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "small.toml"
+    path.write_text(SMALL_SPACE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def space_file(tmp_path_factory) -> Path:
+    """Where a test of spaces may write one."""
+    return tmp_path_factory.mktemp("spaces") / "space.toml"
 
 
 def pytest_configure(config: pytest.Config) -> None:

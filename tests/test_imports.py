@@ -13,6 +13,7 @@ import wsjax
 PACKAGE = Path(wsjax.__file__).parent
 LAYERS = (
     "errors",
+    "finite",
     "space",
     "where",
     "sieves",

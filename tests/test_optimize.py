@@ -2,7 +2,6 @@
 
 import itertools
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,13 +89,13 @@ def space_texts(draw):
     return "\n".join(lines) + "\n"
 
 
-def brute(text, tmp, problem=PROBLEM, limits=()):
+def brute(text, space_file, problem=PROBLEM, limits=()):
     """Every kernel of a space: its configuration, figures, and the names of what it breaks.
 
     limits: (name, function of configuration and figures) that are to hold.
     """
-    tmp.write_text(text)
-    space = load_space(tmp)
+    space_file.write_text(text)
+    space = load_space(space_file)
     facts = MACHINE.facts
     c = space.configurations(np.arange(len(space)), problem, facts)
     found = batch.evaluate(c, MACHINE, legal_override=np.asarray(True))
@@ -149,29 +148,6 @@ def kernel_of(c):
     return tuple(getattr(c, name) for name in KERNEL)
 
 
-SMALL = """[columns]
-block_m = [64, 128]
-block_n = [64, 128, 256]
-block_k = [32, 64, 128]
-stages = [1, 2, 3]
-dma_warps = [1, 2]
-schedule = ["persistent", "pingpong"]
-"""
-"""A space of 216 kernels, which the programs of the other tests take in one piece."""
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("small") / "small.toml"
-    path.write_text(SMALL)
-    return path
-
-
-@pytest.fixture(scope="module")
-def tmp(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("spaces") / "space.toml"
-
-
 def meets(text, c, _):
     return CONDITIONS[text](c)
 
@@ -189,11 +165,16 @@ def constraints(draw):
 
 @settings(deadline=None, max_examples=40)
 @given(st.data(), space_texts(), st.sampled_from(list(OBJECTIVES)))
-def test_the_optimum_is_that_of_brute_force(tmp, data, text, objective):
+def test_the_optimum_is_that_of_brute_force(space_file, data, text, objective):
     texts, memory, limits = constraints(data.draw)
-    rows = brute(text, tmp, limits=limits)
+    rows = brute(text, space_file, limits=limits)
     order = in_order(rows, OBJECTIVES[objective])
-    options = {"space": tmp, "objective": objective, "where": texts, "max_smem_bytes": memory}
+    options = {
+        "space": space_file,
+        "objective": objective,
+        "where": texts,
+        "max_smem_bytes": memory,
+    }
     if not order:
         with pytest.raises(WsjaxError) as error:
             optimize(PROBLEM, MACHINE, **options)
@@ -253,9 +234,9 @@ def check_conflict(error, rows):
 
 @settings(deadline=None, max_examples=25)
 @given(st.data(), space_texts(), st.sampled_from(list(FRONTS)))
-def test_the_front_is_that_of_brute_force(tmp, data, text, objective):
+def test_the_front_is_that_of_brute_force(space_file, data, text, objective):
     texts, memory, limits = constraints(data.draw)
-    rows = brute(text, tmp, limits=limits)
+    rows = brute(text, space_file, limits=limits)
     good = [at for at, (_, _, broken) in enumerate(rows) if not broken]
     scores = {at: rounded(FRONTS[objective](rows[at][1])) for at in good}
     front = {
@@ -266,7 +247,12 @@ def test_the_front_is_that_of_brute_force(tmp, data, text, objective):
             for other in scores.values()
         )
     }
-    options = {"space": tmp, "objective": objective, "where": texts, "max_smem_bytes": memory}
+    options = {
+        "space": space_file,
+        "objective": objective,
+        "where": texts,
+        "max_smem_bytes": memory,
+    }
     if not front:
         with pytest.raises(WsjaxError):
             optimize(PROBLEM, MACHINE, **options)
@@ -283,11 +269,11 @@ def test_the_front_is_that_of_brute_force(tmp, data, text, objective):
 
 @settings(deadline=None, max_examples=15)
 @given(space_texts(), st.integers(51, 120), st.sampled_from(["time", "pareto:time,smem_bytes"]))
-def test_power_is_a_limit(tmp, text, watts, objective):
+def test_power_is_a_limit(space_file, text, watts, objective):
     name = f"mean power of at most {watts} W"
-    rows = brute(text, tmp, limits=[(name, lambda _, figures: figures["power_w"] <= watts)])
+    rows = brute(text, space_file, limits=[(name, lambda _, figures: figures["power_w"] <= watts)])
     order = in_order(rows, OBJECTIVES["time"])
-    options = {"space": tmp, "max_power_w": watts, "objective": objective}
+    options = {"space": space_file, "max_power_w": watts, "objective": objective}
     if not order:
         with pytest.raises(InfeasibleError) as error:
             optimize(PROBLEM, MACHINE, **options)
@@ -298,12 +284,12 @@ def test_power_is_a_limit(tmp, text, watts, objective):
     assert all(rows[at][1]["power_w"] <= watts for at in order)
 
 
-def test_a_real_machine(small):
+def test_a_real_machine(small_space):
     """A machine with every term of the model: against all kernels."""
     problem = {"m": 4096, "n": 1000, "k": 4096, "dtype_in": "fp8_e4m3"}
     where = "schedule == 'pingpong' and block_k >= 64"
-    answers = optimize(problem | {"m": np.int64(4096)}, "h200", space=small, where=where)
-    space, machine = load_space(small), load_hardware("h200")
+    answers = optimize(problem | {"m": np.int64(4096)}, "h200", space=small_space, where=where)
+    space, machine = load_space(small_space), load_hardware("h200")
     codes = problem | {"dtype_in": COLUMNS["dtype_in"].choices.index("fp8_e4m3")}
     c = space.configurations(np.arange(len(space)), codes, machine.facts)
     found = batch.evaluate(c, machine)

@@ -2,7 +2,6 @@
 
 import math
 import signal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,27 +18,6 @@ from wsjax.optimization import ANSWER_COLUMNS, optimize
 TOY = load_hardware("toy").text + "[energy]\nidle_w = 50.0\nflop_pj = 0.01\nbyte_pj = 0.02\n"
 MACHINE = parse_hardware(TOY.replace("load_latency_us = 0.0", "load_latency_us = 0.7"), "toy")
 PROBLEM = {"m": 512, "n": 384, "k": 256}
-SMALL = """[columns]
-block_m = [64, 128]
-block_n = [64, 128, 256]
-block_k = [32, 64, 128]
-stages = [1, 2, 3]
-dma_warps = [1, 2]
-schedule = ["persistent", "pingpong"]
-"""
-"""A space of 216 kernels, which the programs of the other tests take in one piece."""
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("small") / "small.toml"
-    path.write_text(SMALL)
-    return path
-
-
-@pytest.fixture(scope="module")
-def tmp(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("spaces") / "space.toml"
 
 
 def test_a_machine_keeps_its_energy(tmp_path):
@@ -52,34 +30,34 @@ def test_a_machine_keeps_its_energy(tmp_path):
         parse_hardware(TOY.replace("50.0", "-1"), "toy")
 
 
-def test_frames_keep_their_columns_and_kinds(small):
+def test_frames_keep_their_columns_and_kinds(small_space):
     frame = pd.DataFrame(
         {"m": [64, 512], "n": 256, "k": [128, 100], "who": ["a", "b"]}, index=["x", "y"]
     )
-    answers = optimize(frame, MACHINE, space=small)
+    answers = optimize(frame, MACHINE, space=small_space)
     assert list(answers.columns) == [*frame.columns, *ANSWER_COLUMNS]
     assert list(answers.index) == ["x", "y"]
     assert wsjax.optimize is optimize
-    table = optimize(pa.Table.from_pandas(frame, preserve_index=False), MACHINE, space=small)
+    table = optimize(pa.Table.from_pandas(frame, preserve_index=False), MACHINE, space=small_space)
     assert isinstance(table, pa.Table)
     assert table["time_us"].to_pylist() == answers["time_us"].tolist()
     assert table["who"].to_pylist() == ["a", "b"]
 
 
-def test_a_misspelt_column_is_told(small):
+def test_a_misspelt_column_is_told(small_space):
     frame = pd.DataFrame([PROBLEM]).assign(dtypein="fp16", stage=3)
     most: Any = np.int64(100_000)
     with pytest.warns(UserWarning, match="'dtypein' has no effect") as told:
-        optimize(frame, MACHINE, space=small, max_smem_bytes=most)
+        optimize(frame, MACHINE, space=small_space, max_smem_bytes=most)
     assert len(told) == 1
 
 
-def test_a_frame_goes_on_where_a_problem_is_infeasible(small):
+def test_a_frame_goes_on_where_a_problem_is_infeasible(small_space):
     frame = pd.DataFrame({"m": [64, 512], "n": 256, "k": 128})
-    answers = optimize(frame, MACHINE, space=small, where="m < 100")
+    answers = optimize(frame, MACHINE, space=small_space, where="m < 100")
     assert answers["conflict"].tolist() == ["", "m < 100"]
     assert answers["block_m"].isna().tolist() == [False, True]
-    front = optimize(frame, MACHINE, space=small, objective="pareto:time,smem_bytes")
+    front = optimize(frame, MACHINE, space=small_space, objective="pareto:time,smem_bytes")
     assert set(front["m"]) == {64, 512}
     assert len(front) > 2
 
@@ -129,17 +107,17 @@ def test_mistakes_are_named(problem, options, message):
         optimize(problem, **({"hardware": MACHINE} | options))
 
 
-def test_empty_and_endless_spaces(tmp, small):
+def test_empty_and_endless_spaces(space_file, small_space):
     text = "[columns]\nblock_m = 64\nblock_n = 64\nblock_k = 64\n"
-    tmp.write_text(f"{text}[filter]\nwhere = 'block_m > 64'\n")
+    space_file.write_text(f"{text}[filter]\nwhere = 'block_m > 64'\n")
     with pytest.raises(InputError, match="no kernel passes its filter on toy"):
-        optimize(PROBLEM, MACHINE, space=tmp)
+        optimize(PROBLEM, MACHINE, space=space_file)
     wide = "{ from = 1, to = 60000, step = 1 }"
-    tmp.write_text(f"[columns]\nblock_m = {wide}\nblock_n = {wide}\nblock_k = 64\n")
+    space_file.write_text(f"[columns]\nblock_m = {wide}\nblock_n = {wide}\nblock_k = 64\n")
     with pytest.raises(InputError, match="3,600,000,000 kernels; give fewer values, or a timeout"):
-        optimize(PROBLEM, MACHINE, space=tmp)
+        optimize(PROBLEM, MACHINE, space=space_file)
     with pytest.raises(InfeasibleError, match="what is modelled of toy"):
-        optimize(PROBLEM | {"dtype_in": "fp8_e4m3"}, MACHINE, space=small)
+        optimize(PROBLEM | {"dtype_in": "fp8_e4m3"}, MACHINE, space=small_space)
 
 
 def interrupted(monkeypatch, name):
@@ -157,8 +135,8 @@ def interrupted(monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", ["figures", "settle"])
-def test_ctrl_c_gives_the_best_found(monkeypatch, small, name):
-    options = {"space": small, "objective": "dma_wait"}
+def test_ctrl_c_gives_the_best_found(monkeypatch, small_space, name):
+    options = {"space": small_space, "objective": "dma_wait"}
     whole = optimize(PROBLEM, MACHINE, **options).iloc[0]
     before = signal.getsignal(signal.SIGINT)
     interrupted(monkeypatch, name)
@@ -170,27 +148,27 @@ def test_ctrl_c_gives_the_best_found(monkeypatch, small, name):
     assert pd.isna(second["time_us"])
 
 
-def test_a_timeout_gives_the_best_found(monkeypatch, small):
+def test_a_timeout_gives_the_best_found(monkeypatch, small_space):
     monkeypatch.setattr(spaces, "BLOCK_ROWS", 50)
-    whole = optimize(PROBLEM, MACHINE, space=small)
-    part = optimize(PROBLEM, MACHINE, space=small, timeout_s=1e-9)
+    whole = optimize(PROBLEM, MACHINE, space=small_space)
+    part = optimize(PROBLEM, MACHINE, space=small_space, timeout_s=1e-9)
     assert not part["proved"][0]
     assert part["bound"][0] <= whole["time_us"][0] <= part["time_us"][0]
-    options = {"space": small, "objective": "pareto:dma_wait,math_wait", "timeout_s": 1e-9}
+    options = {"space": small_space, "objective": "pareto:dma_wait,math_wait", "timeout_s": 1e-9}
     front = optimize(PROBLEM, MACHINE, **options)
     assert not front["proved"].any()
 
 
-def test_what_was_found_in_time_is_proved_however_late(small):
+def test_what_was_found_in_time_is_proved_however_late(small_space):
     """The first program's compilation takes longer than that; the decision does not need it."""
-    part = optimize(PROBLEM, MACHINE, space=small, timeout_s=1e-9)
+    part = optimize(PROBLEM, MACHINE, space=small_space, timeout_s=1e-9)
     assert part["proved"][0]
     assert part["runner_up"][0] is not None
 
 
-def test_too_little_time_to_find_anything(monkeypatch, small):
+def test_too_little_time_to_find_anything(monkeypatch, small_space):
     monkeypatch.setattr(spaces, "BLOCK_ROWS", 50)
-    options = {"space": small, "where": "block_m == 128", "timeout_s": 1e-9}
+    options = {"space": small_space, "where": "block_m == 128", "timeout_s": 1e-9}
     with pytest.raises(UnfinishedError, match="too short to find") as error:
         optimize(PROBLEM, MACHINE, **options)
     assert error.value.exit_code == 1

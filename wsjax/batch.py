@@ -33,7 +33,7 @@ from wsjax.programs import (
     pipelines,
     rates,
 )
-from wsjax.rows import over_devices
+from wsjax.rows import lengthened, over_devices
 from wsjax.sources import Source
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
 
@@ -122,11 +122,11 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
     """Rows that are made on the device from their numbers."""
 
     def part(start: int, stop: int, size: int) -> Inputs:
-        return source.inputs(_lengthened(numbers[start:stop], size))
+        return source.inputs(lengthened(numbers[start:stop], size))
 
     def at(rows: np.ndarray) -> Inputs:
         size = _chunk(len(rows))
-        full = _lengthened(numbers[rows], -(-len(rows) // size) * size)
+        full = lengthened(numbers[rows], -(-len(rows) // size) * size)
         return _to_numpy(source.inputs(full), len(rows))
 
     return _Feed(len(numbers), part, at, source.schedule == SERIAL, source.neutral)
@@ -225,7 +225,7 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
     def jump(queue: np.ndarray, depth: int) -> tuple[np.ndarray, Prediction, np.ndarray]:
         with jax.enable_x64(True):
             size = next(size for size in QUEUES if len(queue) <= size)
-            full = inputs.spread(_lengthened(queue, size))
+            full = inputs.spread(lengthened(queue, size))
             outcome, finished = periodic.solve(pipelines(full), len(queue), depth)
             return queue, *_to_numpy((describe(full, outcome), finished), len(queue))
 
@@ -235,7 +235,7 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
         yield rows[queue[finished]], Prediction(*(x[finished] for x in prediction)), "periodic"
     for queue in _pieces(np.concatenate([order[:0], *left]), SCAN_ROWS):
         with jax.enable_x64(True):
-            full = inputs.spread(_lengthened(queue, SCAN_ROWS))
+            full = inputs.spread(lengthened(queue, SCAN_ROWS))
             outcome = simulate_queue(pipelines(full))
             yield rows[queue], _to_numpy(describe(full, outcome), len(queue)), "scan"
 
@@ -253,11 +253,6 @@ def _pieces(rows: np.ndarray, length: int) -> list[np.ndarray]:
 def _chunk(rows: int) -> int:
     """The greatest size of which the rows fill a quarter, or the least."""
     return max(size for size in CHUNKS if size <= max(4 * rows, CHUNKS[0]))
-
-
-def _lengthened(rows: np.ndarray, length: int) -> np.ndarray:
-    """`length` rows, the last one repeated."""
-    return rows[np.minimum(np.arange(length), len(rows) - 1)]
 
 
 def _to_numpy(results: Any, rows: int) -> Any:

@@ -1,7 +1,6 @@
 """What `wsjax choose` prints, and the files that it writes."""
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,10 @@ from wsjax import tables
 from wsjax.choices import Choice, Measured, slower_pct
 from wsjax.choosing import choose
 from wsjax.errors import InputError
-from wsjax.files import make_directory, replacing
+from wsjax.files import make_writable, replacing
 from wsjax.loss_plot import Point, loss_svg
-from wsjax.terminal import telling
+from wsjax.terminal import INTERRUPTED, telling
 
-INTERRUPTED = 130
 KERNELS_SHOWN = 32
 PIPE_WIDTH = 160
 
@@ -26,9 +24,7 @@ def run_choose(
     if k is None:
         raise InputError("-k: missing; how many kernels to choose at most, such as -k 8")
     if out is not None:
-        make_directory(out)
-        if not os.access(out, os.W_OK):
-            raise InputError(f"{out}: is not writable; choose another directory")
+        make_writable(out)
     with telling("choosing kernels; Ctrl-C: the best so far", quiet=as_json):
         found = choose(workload, k, **options)
     written = [] if out is None else write_choice(found, out)

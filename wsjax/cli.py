@@ -17,6 +17,7 @@ from wsjax import (  # noqa: F401 (they register their verbs)
 from wsjax.compiled import keep_compiled
 from wsjax.errors import WsjaxError
 from wsjax.options import app
+from wsjax.terminal import INTERRUPTED
 
 PLACES = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 141
         except KeyboardInterrupt:
             _say("interrupted")
-            return 130
+            return INTERRUPTED
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             _say(f"{where}{error.strerror or error}")

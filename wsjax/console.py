@@ -1,7 +1,6 @@
 """What the command line prints of one configuration, and of the machines."""
 
 import json
-import math
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any
 from wsjax import frame as frames
 from wsjax import predictions, single, tables
 from wsjax.errors import InputError, gather
+from wsjax.finite import finite
 from wsjax.hardware import Hardware, hardware_names, load_hardware
 from wsjax.space import Configuration
 from wsjax.terminal import telling
@@ -42,8 +42,7 @@ def predict_one(options: Mapping[str, Any], hardware: str, precision: str, *, as
         prediction, found = predictions.described(row, machine, precision)
     record = tables.row(found, 0)
     if as_json:
-        finite = {k: v if v not in (math.inf, -math.inf) else None for k, v in record.items()}
-        print(json.dumps(finite, allow_nan=False))
+        print(json.dumps(finite(record), allow_nan=False))
     configuration = single.resolve(numbers, machine)
     if not record["legal"]:
         why = single.why(record["reason"], configuration, machine)

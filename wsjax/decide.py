@@ -134,10 +134,11 @@ def contradiction(conditions: Sequence[Constraint], base: Terms) -> list[Constra
 
 def z3_terms(base: Terms, c: Configuration) -> Terms:
     """A problem's terms with kernel columns that Z3 may choose (numbers where it may not)."""
-    return replace(base, c=c, choose=_choose, judge=_judge)
+    return replace(base, c=c, choose=either, judge=_judge)
 
 
-def _choose(condition: Any, yes: Any, no: Any) -> Any:
+def either(condition: Any, yes: Any, no: Any) -> Any:
+    """`yes` or `no`, whichever the condition says; a term where Z3 is to find it out."""
     return z3.If(condition, yes, no) if z3.is_expr(condition) else (yes if condition else no)
 
 

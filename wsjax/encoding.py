@@ -21,7 +21,7 @@ from wsjax.candidates import Task
 from wsjax.closed import exchange_us
 from wsjax.constraints import array_terms, number_terms, violations
 from wsjax.deadlines import Deadline
-from wsjax.decide import as_term, whole, z3_terms
+from wsjax.decide import as_term, either, whole, z3_terms
 from wsjax.durations import kernel
 from wsjax.errors import InputError
 from wsjax.events import PINGPONG, SERIAL, Pipeline
@@ -207,9 +207,6 @@ def _events(
     def last(g: int) -> Any:
         return z3.Or(*(p.k_tiles == length for length in lengths if (g + 1) % length == 0))
 
-    def choose(condition: Any, yes: Any, no: Any) -> Any:
-        return z3.If(condition, yes, no) if z3.is_expr(condition) else yes if condition else no
-
     def at(name: str, g: int) -> Any:
         return z3.Select(times[name], g) if g >= 0 else zero
 
@@ -225,13 +222,13 @@ def _events(
         drains = (
             end
             if g + 1 == steps
-            else choose(in_flight, z3.If(last(g), end, _max(end, at("ready", g + 1))), end)
+            else either(in_flight, z3.If(last(g), end, _max(end, at("ready", g + 1))), end)
         )
         values = {
             "acquire_a": _max(at("done_a", g - 1), free),
             "acquire_b": _max(at("done_b", g - 1), free),
-            "done_a": choose(one_warp, one, two_a),
-            "done_b": choose(one_warp, one, two_b),
+            "done_a": either(one_warp, one, two_a),
+            "done_b": either(one_warp, one, two_b),
             "ready": at("done_b", g) + p.load_latency_us,
             "start": _max(ready, turn),
             "end": at("start", g) + p.compute_us,
@@ -240,10 +237,10 @@ def _events(
         }
         solver.add(*(at(name, g) == value for name, value in values.items()))
         math_waits.append(z3.If(run > g, at("start", g) - turn, 0))
-        wait_a = choose(one_warp, 0, at("acquire_a", g) - at("done_a", g - 1))
+        wait_a = either(one_warp, 0, at("acquire_a", g) - at("done_a", g - 1))
         dma_wait = at("acquire_b", g) - at("done_b", g - 1) + wait_a
         dma_waits.append(z3.If(run > g, dma_wait, 0))
-        crossed = choose(pingpong, _max(end, epilogue), at("epilogue", g))
+        crossed = either(pingpong, _max(end, epilogue), at("epilogue", g))
         turn, epilogue = z3.If(last(g), crossed, end), at("epilogue", g)
     return z3.Select(times["epilogue"], run - 1), z3.Sum(math_waits), z3.Sum(dma_waits)
 

@@ -11,6 +11,7 @@ from typing import Any
 from wsjax import critical, single
 from wsjax.errors import gather
 from wsjax.explaining import MORE, Explanation, explanation
+from wsjax.finite import finite
 from wsjax.hardware import Hardware, load_hardware
 from wsjax.parameters import PARAMETERS
 from wsjax.programs import LIMITERS
@@ -33,7 +34,7 @@ def run_explain(options: Mapping[str, int | str], hardware: str, *, as_json: boo
     with telling("explaining the kernel", quiet=as_json):
         found = explanation(single.resolve(numbers, machine), machine)
     if as_json:
-        print(json.dumps(_finite(record(found)), allow_nan=False))
+        print(json.dumps(finite(record(found)), allow_nan=False))
     else:
         _show(found, machine)
     return 0
@@ -55,15 +56,6 @@ def record(e: Explanation) -> dict[str, Any]:
         "roofline": e.roof._asdict(),
         "clock_us": e.clock_us,
     }
-
-
-def _finite(value: Any) -> Any:
-    """Without numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {name: _finite(x) for name, x in value.items()}
-    if isinstance(value, list):
-        return [_finite(x) for x in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _sentence(e: Explanation) -> str:

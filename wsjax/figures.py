@@ -20,6 +20,7 @@ from wsjax.events import PINGPONG, Outcome, Pipeline, isolate, simulate_queue
 from wsjax.hardware import Hardware
 from wsjax.objectives import ROUNDING
 from wsjax.programs import WIDE, Inputs, floats, neutral_names, without
+from wsjax.rows import lengthened
 from wsjax.space import Configuration
 
 CHUNKS = (8_192, 65_536)
@@ -145,8 +146,7 @@ def _solve(rows: _Rows, found: Figures, left: np.ndarray) -> None:
         unfinished = [left[:0]]
         for start in range(0, len(left), size):
             own = left[start : start + size]
-            full = own[np.minimum(np.arange(size), len(own) - 1)]
-            queue = jax.tree.map(itemgetter(full), rows.pipeline)
+            queue = jax.tree.map(itemgetter(lengthened(own, size)), rows.pipeline)
             outcome, done = jax.tree.map(np.asarray, way(queue, len(own)))
             done = done[: len(own)]
             unfinished.append(own[~done])

@@ -68,6 +68,13 @@ def make_directory(path: Path) -> None:
         raise InputError(f"{path}: can't make this directory: {error.strerror}") from None
 
 
+def make_writable(path: Path) -> None:
+    """`make_directory`; InputError also if nothing can be written there."""
+    make_directory(path)
+    if not os.access(path, os.W_OK):
+        raise InputError(f"{path}: is not writable; choose another directory")
+
+
 @contextmanager
 def replacing(path: str | Path, mark: str = "") -> Iterator[BinaryIO]:
     """A binary file that takes the place of `path` when the block ends well, and else vanishes.

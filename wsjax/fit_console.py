@@ -1,7 +1,6 @@
 """What the command line prints of calibrations and validations."""
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 from wsjax import ablation, replay, reports
 from wsjax.calibration import Calibration, calibrate
 from wsjax.errors import InputError, gather
-from wsjax.files import replacing
+from wsjax.files import check_place, replacing
 from wsjax.hardware import load_hardware
 from wsjax.measured import excluded_text
 from wsjax.metrics import Metrics
@@ -115,12 +114,7 @@ def _check_out(out: Path) -> None:
     """Raise InputError if no hardware file can be written there, before any work is done."""
     if out.suffix != ".toml":
         raise InputError(f"{out}: a hardware file's name ends in .toml; choose such a name")
-    if out.is_dir():
-        raise InputError(f"{out}: is a directory; give a file's name")
-    if not out.parent.is_dir():
-        raise InputError(f"{out}: there is no directory {out.parent}; make it first")
-    if not os.access(out.parent, os.W_OK):
-        raise InputError(f"{out}: directory {out.parent} is not writable; choose another")
+    check_place(out)
 
 
 def _show_calibration(found: Calibration, out: Path, held_out: float) -> None:

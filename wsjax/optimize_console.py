@@ -9,9 +9,7 @@ from wsjax.answers import Answer, Chosen
 from wsjax.deadlines import deadline
 from wsjax.errors import UnfinishedError, gather
 from wsjax.optimization import Request, one_problem, request
-from wsjax.terminal import telling
-
-INTERRUPTED = 130
+from wsjax.terminal import INTERRUPTED, telling
 
 
 def run_optimize(problem: Mapping[str, Any], options: Mapping[str, Any], *, as_json: bool) -> int:

@@ -1,6 +1,5 @@
 """Calibrations and validations as tables: lines of text for a terminal, files in a directory."""
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from wsjax.ablation import Ablated
 from wsjax.calibration import Calibration
 from wsjax.errors import InputError
-from wsjax.files import make_directory, replacing
+from wsjax.files import make_writable, replacing
 from wsjax.hardware import format_hardware
 from wsjax.metrics import Metrics
 from wsjax.validation import Validation, frame_of
@@ -151,9 +150,7 @@ def prepare(directory: Path | None) -> None:
         return
     if directory.exists() and not directory.is_dir():
         raise InputError(f"{directory}: --report takes a directory, and this is a file")
-    make_directory(directory)
-    if not os.access(directory, os.W_OK):
-        raise InputError(f"{directory}: is not writable; choose another directory")
+    make_writable(directory)
 
 
 def write_validation(found: Validation, directory: Path) -> None:

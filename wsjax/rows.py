@@ -91,6 +91,11 @@ def columns_at(
     }
 
 
+def lengthened(rows: np.ndarray, length: int) -> np.ndarray:
+    """`length` rows, the last one repeated, so that programs of few sizes serve all."""
+    return rows[np.minimum(np.arange(length), len(rows) - 1)]
+
+
 def over_devices(rows):
     """An array, its rows spread over the devices of this host if there are several and they divide
     them; then each computes its share of what depends on the array row by row."""

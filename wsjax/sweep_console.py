@@ -8,12 +8,12 @@ from typing import Any
 from wsjax.console import number
 from wsjax.stores import public
 from wsjax.sweeps import Summary, load_run, output_directory, sweep
+from wsjax.terminal import INTERRUPTED
 
 ALIKE = "alike"
 IF_VARIED = {"hardware": set(), "DMA": set(), ALIKE: {"1"}}
 """Columns of a summary that are left out where all its rows agree, and agree with this."""
 PIPE_WIDTH = 120
-INTERRUPTED = 130
 
 
 def run_sweep(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
+INTERRUPTED = 130
+"""The exit code of a verb that Ctrl-C ended, with what it had found."""
 PIPE_WIDTH = 200
 
 

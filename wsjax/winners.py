@@ -34,7 +34,7 @@ from wsjax.brackets import (
 from wsjax.events import SERIAL
 from wsjax.families import Inner, lay_out
 from wsjax.limits import REASONS
-from wsjax.rows import Axes, axes_of, on_one_device, over_devices, shape_of
+from wsjax.rows import Axes, axes_of, lengthened, on_one_device, over_devices, shape_of
 from wsjax.sieves import Sieve, sieve_of
 from wsjax.sources import SHAPING, Source
 from wsjax.space import Product
@@ -237,7 +237,7 @@ class Contest:
                 self.source.base,
                 shape_of(self.outer).names,
                 self._axes,
-                on_one_device(_lengthened(problems, self.chunk), int(problems[0]) // self.chunk),
+                on_one_device(lengthened(problems, self.chunk), int(problems[0]) // self.chunk),
                 laid.table,
                 _layout(laid),
                 need,
@@ -258,7 +258,7 @@ class Contest:
         families = len(laid.families["ctas"])
         size = max(self.chunk, 1)
         wide = max(self._sizes.lanes // size, 1)
-        padded, reach_us = _lengthened(problems, size), _lengthened(reach_us, size)
+        padded, reach_us = lengthened(problems, size), lengthened(reach_us, size)
         found = np.empty((len(problems), families))
         for start in range(0, families, wide):
             at = np.minimum(np.arange(start, start + wide), families - 1)
@@ -282,7 +282,7 @@ class Contest:
         """All rows that some representatives stand for: (problem, row, least and most µs)."""
         size = self._sizes.brackets
         least_us, most_us = np.empty((2, len(rep)))
-        padded = _lengthened(problems, self.chunk)
+        padded = lengthened(problems, self.chunk)
         alone = self.source.schedule == SERIAL
         for start in range(0, len(rep), size):
             part = np.s_[start : start + size]
@@ -293,8 +293,8 @@ class Contest:
                     self._axes,
                     padded,
                     laid.table,
-                    over_devices(_lengthened(problem[part], size)),
-                    over_devices(_lengthened(laid.reps[rep[part]], size)),
+                    over_devices(lengthened(problem[part], size)),
+                    over_devices(lengthened(laid.reps[rep[part]], size)),
                     self.source.neutral,
                     alone,
                 )
@@ -314,11 +314,6 @@ def _layout(laid: Inner) -> Layout:
 def _count(reason: np.ndarray) -> np.ndarray:
     """How many rows have each reason."""
     return np.bincount(reason, minlength=len(REASONS))
-
-
-def _lengthened(numbers: np.ndarray, length: int) -> np.ndarray:
-    """`length` numbers, the last one repeated."""
-    return numbers[np.minimum(np.arange(length), len(numbers) - 1)]
 
 
 def _spread(

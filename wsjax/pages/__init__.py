@@ -1,6 +1,5 @@
 """What sweeps, calibrations and validations found, as HTML pages: `report`."""
 
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import NamedTuple
 from wsjax import tables
 from wsjax.dataset import shard_names
 from wsjax.errors import InputError, gather
-from wsjax.files import existing, replacing
+from wsjax.files import check_place, existing, replacing
 from wsjax.pages import html
 from wsjax.stores import Folder
 from wsjax.sweeps import load_run
@@ -113,10 +112,5 @@ def _destination(source: str | Path, out: str | Path | None) -> Path:
     page = Path(out) if out is not None else own.with_name(f"{own.name}.html")
     if page.suffix != ".html":
         raise InputError(f"{page}: a page's name ends in .html; choose such a name")
-    if page.is_dir():
-        raise InputError(f"{page}: is a directory; give a file's name")
-    if not page.parent.is_dir():
-        raise InputError(f"{page}: there is no directory {page.parent}; make it first")
-    if not os.access(page.parent, os.W_OK):
-        raise InputError(f"{page}: directory {page.parent} is not writable; choose another")
+    check_place(page)
     return page

@@ -3,7 +3,6 @@
 import base64
 import html
 import json
-import math
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from string import Template
@@ -13,6 +12,7 @@ import numpy as np
 
 from wsjax import __version__
 from wsjax.errors import InputError
+from wsjax.finite import finite
 
 EXTRA = "pages are drawn with plotly, which is not installed: pip install 'wsjax[report]'"
 TYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f4": np.float32, "f8": np.float64}
@@ -88,15 +88,5 @@ def _text(folder: Any, name: str) -> str:
 
 def _json(data: Mapping[str, Any]) -> str:
     """JSON that may stand in a script element: no "<", and null for what is no number."""
-    text = json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(finite(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
