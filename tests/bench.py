@@ -28,7 +28,7 @@ from wsjax import batch, events, tables
 from wsjax.blocks import Part, predict_times
 from wsjax.events import Pipeline
 from wsjax.hardware import load_hardware
-from wsjax.programs import formulas
+from wsjax.programs import Form, formulas
 from wsjax.shards import in_order
 from wsjax.sources import Source
 from wsjax.space import COLUMNS, Configuration, with_defaults
@@ -136,7 +136,7 @@ def on_device() -> Iterator[Figure]:
 
         def one() -> None:
             inputs = source.inputs(numbers)
-            jax.block_until_ready(formulas(inputs, False, ("time_us",), source.neutral))
+            jax.block_until_ready(formulas(inputs, ("time_us",), Form(neutral=source.neutral)))
 
         yield million(ON_DEVICE / seconds(one)[0])
 

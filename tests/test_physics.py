@@ -13,7 +13,7 @@ from wsjax.events import Pipeline
 from wsjax.hardware import load_hardware
 from wsjax.limits import Facts
 from wsjax.parameters import PARAMETERS, Parameters
-from wsjax.programs import UNPROVED, Inputs, formulas
+from wsjax.programs import UNPROVED, Form, Inputs, formulas
 from wsjax.raster import ceil_div, raster, window
 from wsjax.space import COLUMNS, SCHEDULES, Configuration
 
@@ -74,7 +74,7 @@ def test_a_kernel_is_its_full_waves_with_the_first_and_the_last_exchanged():
     c = configurations(rows, seed=1)
     found: Kernel = kernels(c, machine(TYPICAL))
     inputs = Inputs(c, machine(TYPICAL), True)
-    times = np.asarray(formulas(inputs, False, ("time_us",))["time_us"])
+    times = np.asarray(formulas(inputs, ("time_us",), Form())["time_us",])
     settled = times != UNPROVED
     assert np.mean(settled) > 0.9
     several = np.asarray(found.full.tiles) > 1

@@ -22,16 +22,16 @@ from wsjax.limits import Facts
 from wsjax.programs import (
     KINDS,
     METHODS,
+    PAIRS,
     PARTS,
     UNPROVED,
+    Form,
     Inputs,
     Prediction,
     describe,
     formulas,
-    formulas_of_few,
     neutral_names,
     pipelines,
-    rates,
 )
 from wsjax.rows import lengthened, over_devices
 from wsjax.sources import Source
@@ -70,8 +70,8 @@ def evaluate_rows(source: Source, numbers: np.ndarray) -> Prediction:
 
 
 def times_of_rows(source: Source, numbers: np.ndarray) -> np.ndarray:
-    """The times that `evaluate_rows` finds, to the bit, in µs."""
-    return _evaluate(_numbered(source, numbers), TABLE, waits=False)["time_us"]
+    """The times that `evaluate_rows` finds, to the bit, in µs: by the same program."""
+    return _evaluate(_numbered(source, numbers), PAIRS[0])["time_us"]
 
 
 def times_us(
@@ -133,16 +133,16 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
 
 
 def _evaluate(
-    feed: _Feed, fields: tuple[str, ...], *, waits: bool = True, single: bool = False
+    feed: _Feed, fields: tuple[str, ...], *, single: bool = False
 ) -> dict[str, np.ndarray]:
-    """These fields of the prediction of every row; without `waits`, dma_wait_us may be wrong."""
+    """These fields of the prediction of every row."""
     made = Prediction._fields if feed.rows <= CHUNKS[0] else fields
     found = {name: np.empty(feed.rows, KINDS[name]) for name in made}
     _formulas(feed, found, single)
     found = {name: found[name] for name in fields}
     unproved = found["time_us"] == UNPROVED
     left = unproved
-    if waits and "dma_wait_us" in found:
+    if "dma_wait_us" in found:
         left = unproved | (found["dma_wait_us"] == UNPROVED)
     for at, prediction, method in _by_steps(feed, np.flatnonzero(left)):
         new = unproved[at]
@@ -187,19 +187,18 @@ def _formulas(feed: _Feed, found: dict[str, np.ndarray], single: bool) -> None:
 
     Chunks have a few sizes, so that few programs are compiled.
     """
-    size = _chunk(feed.rows)
-    program = formulas_of_few if feed.rows <= CHUNKS[0] else formulas
+    size, few = _chunk(feed.rows), feed.rows <= CHUNKS[0]
+    form = Form(feed.alone, feed.neutral, single)
 
     def run(start: int) -> None:
         stop = min(start + size, feed.rows)
         with jax.enable_x64(True):
             part = feed.part(start, stop, size)
-            columns = program(part, feed.alone, tuple(found), feed.neutral, single)
-            if "tflops" in found:
-                columns["tflops"] = rates(part, columns["time_us"])
-            columns = _to_numpy(columns, stop - start)
-        for name, column in found.items():
-            column[start:stop] = columns[name]
+            results = formulas(part, tuple(found), form, few=few)
+        for names, values in results.items():
+            held = np.asarray(values)[: stop - start]
+            for name, column in zip(names, (held.real, held.imag), strict=False):
+                found[name][start:stop] = column
 
     list(_threads().map(run, range(0, feed.rows, size)))
 

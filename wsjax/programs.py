@@ -4,11 +4,15 @@ A row is a configuration on a machine; `Inputs` holds many. A column that is con
 scalar and costs nothing a row; the set of such columns, never the number of rows, makes a program.
 """
 
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from wsjax.arithmetic import divides
 from wsjax.closed import closed, exchange_us, isolated, lower_bound, slopes
@@ -211,37 +215,71 @@ UNPROVED = -1.0
 """Stands for a time for which no formula is proved."""
 
 
-def _formulas(
-    inputs: Inputs,
-    alone: bool,
-    fields: tuple[str, ...],
-    neutral: tuple[str, ...] = (),
-    single: bool = False,
-) -> dict[str, Any]:
-    """These fields of a chunk's prediction by the closed form, `UNPROVED` for the time of a row
-    where it is not exact, and for the DMA wait where that is not; `tflops` is left to do.
+class Form(NamedTuple):
+    """What a program is compiled for: `alone`, the formulas of `serial` only; without the terms of
+    the parameters named in `neutral`; `single`, as `predict_row` takes it."""
 
-    `alone` compiles the formulas of `serial` only; the terms of parameters named in `neutral` are
-    left out, and so is all that the fields do not need. What several results need of a row a CPU
-    computes for each of them anew: so there are few, and what is exact is told in the times.
-    `single`: as `predict_row` takes it.
-    """
+    alone: bool = False
+    neutral: tuple[str, ...] = ()
+    single: bool = False
+
+
+PAIRS = (("time_us", "math_wait_us"), ("dma_wait_us", "limiter"), ("fill_us", "steady_us"))
+"""Fields of long formulas. What several results share a CPU computes for each of them anew, or
+keeps in memory in between: so each pair is a program of its own, whose result is one complex
+number. One program of all fields takes three times as long."""
+
+
+@partial(jax.jit, static_argnames="form")
+def _fields(inputs: Inputs, form: Form) -> dict[str, Any]:
+    """All fields but `tflops`, for programs that drop what they do not return: traced but once."""
 
     def one(i: Inputs):
-        c = i.configuration._replace(schedule=SERIAL) if alone else i.configuration
-        row = predict_row(c, without(i.machine, neutral), i.legal, single=single)
+        c = i.configuration._replace(schedule=SERIAL) if form.alone else i.configuration
+        machine = without(i.machine, form.neutral)
+        row = predict_row(c, machine, i.legal, single=form.single)
         found = row.prediction._asdict()
         for name, exact in (("time_us", row.time_exact), ("dma_wait_us", row.all_exact)):
             settled = exact | (row.prediction.reason > 0)
             found[name] = jnp.where(settled, found[name], UNPROVED)
-        return {name: found[name] for name in fields if name != "tflops"}
+        return found
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
 
 
-STATIC = ("alone", "fields", "neutral", "single")
-formulas = jax.jit(_formulas, static_argnames=STATIC, compiler_options=WIDE)
-formulas_of_few = jax.jit(_formulas, static_argnames=STATIC, compiler_options=BRIEF)
+def _some(inputs: Inputs, fields: tuple[str, ...], form: Form) -> dict[str, Any]:
+    found = _fields(inputs, form)
+    return {name: found[name] for name in fields}
+
+
+@partial(jax.jit, static_argnames=("fields", "form"), compiler_options=WIDE)
+def _pair(inputs: Inputs, fields: tuple[str, str], form: Form) -> Any:
+    first, second = _some(inputs, fields, form).values()
+    return lax.complex(first, second.astype(first.dtype))
+
+
+_rest = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=WIDE)
+_few = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=BRIEF)
+
+
+def formulas(
+    inputs: Inputs, fields: Sequence[str], form: Form, *, few: bool = False
+) -> dict[tuple[str, ...], Any]:
+    """These fields of a chunk's prediction by the closed form, by name; or by two names, as the
+    parts of complex numbers.
+
+    `UNPROVED` stands for the time of a row where no formula is proved, and for its DMA wait where
+    that is not exact. few: one program for all fields, which is compiled in half the time.
+    """
+    pairs = [pair for pair in PAIRS if {*pair} <= {*fields} and not few]
+    found: dict[tuple[str, ...], Any] = {pair: _pair(inputs, pair, form) for pair in pairs}
+    left = tuple(name for name in fields if name not in {"tflops", *chain(*pairs)})
+    if left:
+        found |= {(name,): x for name, x in (_few if few else _rest)(inputs, left, form).items()}
+    if "tflops" in fields:
+        times = next(x for names, x in found.items() if names[0] == "time_us")
+        found["tflops",] = _rates(inputs, times)
+    return found
 
 
 def tflops(c: Configuration, time_us):
@@ -250,12 +288,11 @@ def tflops(c: Configuration, time_us):
 
 
 @jax.jit
-def rates(inputs: Inputs, time_us):
-    """The `tflops` of a chunk."""
+def _rates(inputs: Inputs, times_us):
+    """The `tflops` of a chunk, of times that are alone or the first of a pair."""
     axes = (inputs.axes.configuration, 0)
-    return jax.vmap(lambda c, time: tflops(floats(c), time), in_axes=axes)(
-        inputs.configuration, time_us
-    )
+    rate = jax.vmap(lambda c, time_us: tflops(floats(c), time_us), in_axes=axes)
+    return rate(inputs.configuration, jnp.real(times_us))
 
 
 @jax.jit
