@@ -98,7 +98,7 @@ def test_the_others_take_over_what_they_can(found, truth, table):
 
 
 def test_no_program_is_compiled_for_a_term(found, truth, table):
-    compiled: Any = (fit._chunk, programs._pair, programs._rest, programs._few)
+    compiled: Any = (fit._chunk, programs._fields)
     before = [program._cache_size() for program in compiled]
     names = ("mma_queue", "short_row_cost")
     again = ablation.ablate(calibration(truth, names), table, **SPLIT)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from reference import Case, simulate
 
-from wsjax import batch, periodic
+from wsjax import batch, periodic, queues
 from wsjax.hardware import load_hardware, parse_hardware
 from wsjax.limits import REASONS
-from wsjax.programs import METHODS, _few
+from wsjax.programs import METHODS, _fields
 from wsjax.space import COLUMNS, SCHEDULES, Configuration, with_defaults
 from wsjax.spec import load_spec
 
@@ -174,7 +174,7 @@ def test_sizes_up_to_2_to_the_31_do_not_overflow():
 
 def test_few_rows_of_any_form_and_machine_take_one_program():
     batch.times_us(configuration(stages=8), TOY)
-    program: Any = _few
+    program: Any = _fields
     kept = program._cache_size()
     batch.evaluate(random_columns(5, 200), H200, {"pitch_cost": np.full(200, 0.1)})
     batch.times_us(configuration(schedule=np.arange(3)), H200, {"sync_us": 0.01})
@@ -200,7 +200,7 @@ def test_float32_agrees_over_the_quickstart_sweep(machine):
 
 def test_a_second_chunk_compiles_nothing(monkeypatch):
     monkeypatch.setattr(batch, "CHUNKS", (256, 2048))
-    monkeypatch.setattr(batch, "QUEUES", (512,))
+    monkeypatch.setattr(queues, "SIZES", (512,))
 
     def columns(seed):
         return random_columns(seed, 3 * batch.CHUNKS[-1] // 2)

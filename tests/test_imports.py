@@ -35,6 +35,7 @@ LAYERS = (
     "bounds",
     "rows",
     "programs",
+    "queues",
     "sources",
     "families",
     "board",

@@ -1,9 +1,8 @@
 """Many configurations -> their predicted times: the spine from columns of numbers to columns of µs.
 
 Chunks of rows go through one compiled program (`programs.formulas`: legality, durations, closed
-form) on two host threads. The rows whose closed form is not proved are gathered into queues of one
-size and solved by jumps (`periodic`); what those leave unfinished is scanned step by step
-(`events`). All arithmetic is float64, unless closed forms are asked for in float32.
+form) on two host threads. The rows whose closed form is not proved are gathered into queues and
+solved (`queues`). All arithmetic is float64, unless closed forms are asked for in float32.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,12 +13,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from wsjax import periodic
 from wsjax.durations import Machine
-from wsjax.events import SERIAL, simulate_queue
+from wsjax.events import SERIAL, Outcome
 from wsjax.hardware import Hardware
 from wsjax.limits import Facts
 from wsjax.programs import (
+    FEW,
     KINDS,
     METHODS,
     PAIRS,
@@ -33,14 +32,12 @@ from wsjax.programs import (
     neutral_names,
     pipelines,
 )
+from wsjax.queues import outcomes, queues, size_of
 from wsjax.rows import lengthened, over_devices
 from wsjax.sources import Source
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
 
-CHUNKS = (256, 8_192, 65_536)
-QUEUES = (512, 4_096)
-SCAN_ROWS = 512
-RING_DEPTHS = (4, 8, 16, 32)
+CHUNKS = (FEW, 8_192, 65_536)
 THREADS = 2
 TABLE = tuple(name for name in Prediction._fields if name not in PARTS)
 """What tables hold of a prediction."""
@@ -102,7 +99,7 @@ def _given(inputs: Inputs, rows: int) -> _Feed:
     def few(start: int, stop: int, size: int) -> Inputs:
         return inputs.spread(np.minimum(np.arange(start, start + size), stop - 1))
 
-    if rows <= CHUNKS[0]:
+    if rows <= FEW:
         return _Feed(rows, few, inputs.take, False, ())
     with jax.enable_x64(True):
         shared = jax.tree.map(lambda x: x if np.ndim(x) else jax.device_put(x), inputs)
@@ -136,7 +133,7 @@ def _evaluate(
     feed: _Feed, fields: tuple[str, ...], *, single: bool = False
 ) -> dict[str, np.ndarray]:
     """These fields of the prediction of every row."""
-    made = Prediction._fields if feed.rows <= CHUNKS[0] else fields
+    made = Prediction._fields if feed.rows <= FEW else fields
     found = {name: np.empty(feed.rows, KINDS[name]) for name in made}
     _formulas(feed, found, single)
     found = {name: found[name] for name in fields}
@@ -144,13 +141,11 @@ def _evaluate(
     left = unproved
     if "dma_wait_us" in found:
         left = unproved | (found["dma_wait_us"] == UNPROVED)
-    for at, prediction, method in _by_steps(feed, np.flatnonzero(left)):
+    for at, prediction in _by_steps(feed, np.flatnonzero(left)):
         new = unproved[at]
         for name, column in found.items():
-            if name == "method":
-                column[at] = METHODS.index(method)
-            elif name == "dma_wait_us":
-                column[at] = prediction.dma_wait_us
+            if name in ("dma_wait_us", "method"):
+                column[at] = getattr(prediction, name)
             else:
                 column[at] = np.where(new, getattr(prediction, name), column[at])
     return found
@@ -187,56 +182,41 @@ def _formulas(feed: _Feed, found: dict[str, np.ndarray], single: bool) -> None:
 
     Chunks have a few sizes, so that few programs are compiled.
     """
-    size, few = _chunk(feed.rows), feed.rows <= CHUNKS[0]
+    size = _chunk(feed.rows)
     form = Form(feed.alone, feed.neutral, single)
 
     def run(start: int) -> None:
         stop = min(start + size, feed.rows)
         with jax.enable_x64(True):
             part = feed.part(start, stop, size)
-            results = formulas(part, tuple(found), form, few=few)
+            results = formulas(part, tuple(found), form)
         for names, values in results.items():
-            held = np.asarray(values)[: stop - start]
+            held: Any = np.asarray(values)[: stop - start]
             for name, column in zip(names, (held.real, held.imag), strict=False):
                 found[name][start:stop] = column
 
     list(_threads().map(run, range(0, feed.rows, size)))
 
 
-def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction, str]]:
-    """Predict rows that have no proved closed form, by jumps or else by scan -> (rows, prediction,
-    method), in queues of one ring depth (few rows: the greatest), most steps first."""
+def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction]]:
+    """Predict rows that have no proved formula -> (rows, prediction)."""
     if not len(rows):
         return
     inputs = feed.at(rows)
     c = inputs.configuration
+    stages = np.broadcast_to(c.stages, rows.shape)
     steps = np.broadcast_to(c.m * 1.0 * c.n * c.k / (c.block_m * c.block_n * c.block_k), rows.shape)
-    depths = np.searchsorted(RING_DEPTHS, np.broadcast_to(c.stages, rows.shape))
-    if len(rows) <= QUEUES[0]:
-        depths = np.full_like(depths, len(RING_DEPTHS) - 1)
-    order = np.lexsort((-steps, depths))
-    queues = [
-        (queue, RING_DEPTHS[depth])
-        for depth in np.unique(depths)
-        for queue in _pieces(order[depths[order] == depth], QUEUES[-1])
-    ]
 
-    def jump(queue: np.ndarray, depth: int) -> tuple[np.ndarray, Prediction, np.ndarray]:
+    def solve(queue: np.ndarray) -> tuple[np.ndarray, Prediction]:
         with jax.enable_x64(True):
-            size = next(size for size in QUEUES if len(queue) <= size)
-            full = inputs.spread(lengthened(queue, size))
-            outcome, finished = periodic.solve(pipelines(full), len(queue), depth)
-            return queue, *_to_numpy((describe(full, outcome), finished), len(queue))
+            full = inputs.spread(lengthened(queue, size_of(len(queue))))
+            outcome, scanned = outcomes(pipelines(full), len(queue))
+            padded = Outcome(*(lengthened(x, size_of(len(queue))) for x in outcome))
+            found = _to_numpy(describe(full, padded), len(queue))
+        method = np.where(scanned, METHODS.index("scan"), METHODS.index("periodic"))
+        return rows[queue], found._replace(method=method)
 
-    left = []
-    for queue, prediction, finished in _threads().map(lambda q: jump(*q), queues):
-        left += [queue[~finished]]
-        yield rows[queue[finished]], Prediction(*(x[finished] for x in prediction)), "periodic"
-    for queue in _pieces(np.concatenate([order[:0], *left]), SCAN_ROWS):
-        with jax.enable_x64(True):
-            full = inputs.spread(lengthened(queue, SCAN_ROWS))
-            outcome = simulate_queue(pipelines(full))
-            yield rows[queue], _to_numpy(describe(full, outcome), len(queue)), "scan"
+    yield from _threads().map(solve, queues(stages, steps))
 
 
 @cache
@@ -245,13 +225,9 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(THREADS)
 
 
-def _pieces(rows: np.ndarray, length: int) -> list[np.ndarray]:
-    return [rows[start : start + length] for start in range(0, len(rows), length)]
-
-
 def _chunk(rows: int) -> int:
     """The greatest size of which the rows fill a quarter, or the least."""
-    return max(size for size in CHUNKS if size <= max(4 * rows, CHUNKS[0]))
+    return max(size for size in CHUNKS if size <= max(4 * rows, FEW))
 
 
 def _to_numpy(results: Any, rows: int) -> Any:

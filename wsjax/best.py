@@ -1,18 +1,18 @@
-"""The running best of a sweep: of problems spread over all of it, and of all rows.
+"""The best of a sweep's rows: of some problems, drawn at random, and of all.
 
-A sweep's rows come problem by problem, so that what competes is one run of rows, which may go on
-in the next piece.
+A sweep's rows come problem by problem. What is kept of two pieces, one behind the other, follows
+from what is kept of each; so pieces may have any size, and be looked at in any order.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 Row = dict[str, Any]
-PROBLEMS_SHOWN = 8
-PROBLEMS_KEPT = 3 * PROBLEMS_SHOWN
+DRAWN = 6
+"""Problems that are kept beside the first and the last."""
 
 
 class Leader(NamedTuple):
@@ -22,87 +22,117 @@ class Leader(NamedTuple):
     alike: int
 
 
-@dataclass
-class Best:
-    """What is kept while rows stream by.
+class Problem(NamedTuple):
+    """The leaders of a problem, the fastest first; of all problems those of least `rank` are kept:
+    a number that its key alone decides."""
 
-    `keys`: the columns that tell apart what competes: problems, machines. `each`: how many
-    distinct times are kept of a problem. `fastest`: the row of most TFLOP/s. Of every `_stride`-th
-    problem its leaders are kept, by its number. The stride triples when they are too many: a power
-    of 3, so that axes of 2, 4 or 8 values do not always show their first.
-    """
+    key: tuple[Any, ...]
+    rank: int
+    leaders: tuple[Leader, ...]
 
-    keys: tuple[str, ...]
-    each: int
+
+class Best(NamedTuple):
+    """What is kept of a piece: the first and the last problem and `DRAWN` others, in order, of
+    each `each` distinct times at most; and the row of most TFLOP/s."""
+
+    each: int = 1
+    problems: tuple[Problem, ...] = ()
     fastest: Row | None = None
-    _kept: dict[int, list[Leader]] = field(default_factory=dict)
-    _stride: int = 1
-    _current: tuple[Any, ...] | None = None
-    _number: int = -1
-
-    def update(self, columns: Mapping[str, np.ndarray], row: Callable[[int], Row]) -> None:
-        """Take in rows: `columns` holds the keys, `time_us` and `tflops`; `row(i)` all of row i."""
-        times, tflops = columns["time_us"], columns["tflops"]
-        if not len(times):
-            return
-        top = int(tflops.argmax())
-        if self.fastest is None or tflops[top] > self.fastest["tflops"]:
-            self.fastest = row(top)
-        changes = np.zeros(len(times) - 1, dtype=bool)
-        for name in self.keys:
-            changes |= columns[name][1:] != columns[name][:-1]
-        bounds = [0, *(np.flatnonzero(changes) + 1), len(times)]
-        goes_on = self._key(columns, 0) == self._current
-        first = self._number + (not goes_on)
-        run = 0
-        while run < len(bounds) - 1:
-            wait = -(first + run) % self._stride
-            if wait == 0:
-                self._compete(first + run, times, int(bounds[run]), int(bounds[run + 1]), row)
-            run += max(wait, 1)
-        self._number = first + len(bounds) - 2
-        self._current = self._key(columns, len(times) - 1)
 
     def leaders(self) -> list[Leader]:
-        """Of at most `PROBLEMS_SHOWN` problems, spread over all, the fastest rows, in order."""
-        kept = list(self._kept.values())
-        count = min(len(kept), PROBLEMS_SHOWN)
-        positions = [i * (len(kept) - 1) // max(count - 1, 1) for i in range(count)]
-        return [leader for position in positions for leader in kept[position]]
+        """The leaders of all problems that are kept, in order."""
+        return [leader for problem in self.problems for leader in problem.leaders]
 
-    def _key(self, columns: Mapping[str, np.ndarray], position: int) -> tuple[Any, ...]:
-        return tuple(columns[name][position].item() for name in self.keys)
-
-    def _compete(
-        self, number: int, times: np.ndarray, start: int, stop: int, row: Callable[[int], Row]
-    ) -> None:
-        """Let rows `start` to `stop`, of problem `number`, compete."""
-        if number not in self._kept and len(self._kept) == PROBLEMS_KEPT:
-            self._stride *= 3
-            self._kept = {n: kept for n, kept in self._kept.items() if n % self._stride == 0}
-            if number % self._stride:
-                return
-        own = times[start:stop]
-        leaders = self._kept.get(number, [])
-        if len(leaders) == self.each:
-            own = own[own <= leaders[-1].row["time_us"]]
-        known = {leader.row["time_us"]: leader for leader in leaders}
-        for time, count in zip(*_least(own, self.each), strict=True):
-            if time in known:
-                known[time] = known[time]._replace(alike=known[time].alike + int(count))
-            else:
-                position = start + int((times[start:stop] == time).argmax())
-                known[time] = Leader(row(position), int(count))
-        self._kept[number] = [known[time] for time in sorted(known)[: self.each]]
+    def followed_by(self, other: "Best") -> "Best":
+        """What is kept of this piece and the next."""
+        if not self.problems or not other.problems:
+            return self if self.problems else other
+        *before, last = self.problems
+        first, *after = other.problems
+        middle = [last, first]
+        if last.key == first.key:
+            middle = [last._replace(leaders=_joined(last.leaders, first.leaders, self.each))]
+        problems = [*before, *middle, *after]
+        kept = _kept(np.array([problem.rank for problem in problems], np.uint64))
+        rows = [row for row in (self.fastest, other.fastest) if row is not None]
+        fastest = max(rows, key=itemgetter("tflops"))
+        return Best(self.each, tuple(problems[i] for i in kept), fastest)
 
 
-def _least(times: np.ndarray, count: int) -> tuple[list[float], list[int]]:
-    """The least few distinct times, and how often each is there."""
-    least, counts = [], []
-    while len(least) < count and len(times):
-        time = times.min()
-        others = times[times > time]
-        least.append(float(time))
-        counts.append(len(times) - len(others))
-        times = others
-    return least, counts
+def best_of(
+    columns: Mapping[str, np.ndarray],
+    keys: Sequence[str],
+    each: int,
+    rows: Callable[[list[int]], list[Row]],
+) -> Best:
+    """What is kept of some rows.
+
+    columns: `keys`, which tell problems and machines apart, `time_us`, `tflops`. rows: rows at some
+    positions, whole.
+    """
+    times = columns["time_us"]
+    if not len(times):
+        return Best(each)
+    changes = np.zeros(len(times), dtype=bool)
+    changes[0] = True
+    for name in keys:
+        changes[1:] |= columns[name][1:] != columns[name][:-1]
+    starts = np.flatnonzero(changes)
+    ends = np.append(starts[1:], len(times))
+    ranks = _ranks([columns[name][starts] for name in keys])
+    kept = _kept(ranks)
+    found = [_least(times, starts[i], ends[i], each) for i in kept]
+    positions = [int(columns["tflops"].argmax()), *(at for own in found for at, _ in own)]
+    fastest, *leading = rows(positions)
+    whole = iter(leading)
+    problems = tuple(
+        Problem(
+            tuple(columns[name][starts[i]].item() for name in keys),
+            int(ranks[i]),
+            tuple(Leader(next(whole), alike) for _, alike in own),
+        )
+        for i, own in zip(kept, found, strict=True)
+    )
+    return Best(each, problems, fastest)
+
+
+def _kept(ranks: np.ndarray) -> list[int]:
+    """Which problems to keep: the first, the last, those of least rank."""
+    if len(ranks) <= DRAWN + 2:
+        return [*range(len(ranks))]
+    drawn = 1 + np.argpartition(ranks[1:-1], DRAWN)[:DRAWN]
+    return [0, *sorted(map(int, drawn)), len(ranks) - 1]
+
+
+def _ranks(key: Sequence[np.ndarray]) -> np.ndarray:
+    """Numbers that look random, of problems by their keys (SplitMix64)."""
+    rank = np.zeros(len(key[0]), np.uint64)
+    for column in key:
+        rank ^= np.asarray(column, float).view(np.uint64)
+        rank += np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            rank = (rank ^ (rank >> np.uint64(shift))) * np.uint64(factor)
+        rank ^= rank >> np.uint64(31)
+    return rank
+
+
+def _least(times: np.ndarray, start: int, stop: int, count: int) -> list[tuple[int, int]]:
+    """Where in a problem's rows its least few distinct times are first, and how often."""
+    own, found = times[start:stop], []
+    left = own
+    while len(found) < count and len(left):
+        time = left.min()
+        others = left[left > time]
+        found.append((int(start + (own == time).argmax()), len(left) - len(others)))
+        left = others
+    return found
+
+
+def _joined(before: Sequence[Leader], after: Sequence[Leader], each: int) -> tuple[Leader, ...]:
+    """The leaders of a problem whose rows are in two pieces."""
+    known = {leader.row["time_us"]: leader for leader in before}
+    for leader in after:
+        time = leader.row["time_us"]
+        own = known.get(time)
+        known[time] = own._replace(alike=own.alike + leader.alike) if own else leader
+    return tuple(known[time] for time in sorted(known)[:each])

@@ -52,7 +52,7 @@ def make(task: Task) -> Written:
     machine = next(machine for machine in run.hardware if machine.name == task.machine)
     part = part_of(run, machine, task.start, task.stop)
     place = store(task.place).replacing(task.name)
-    return shards.write(place, task.texts, part, run, None, lambda rows: None)
+    return shards.write(place, task.texts, part, run, lambda rows: None)
 
 
 @lru_cache(1)

@@ -13,18 +13,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from wsjax import batch, periodic
+from wsjax import batch
 from wsjax.closed import closed, exchange_us, lower_bound, slopes
 from wsjax.durations import kernel
-from wsjax.events import PINGPONG, Outcome, Pipeline, isolate, simulate_queue
+from wsjax.events import PINGPONG, Outcome, Pipeline, isolate
 from wsjax.hardware import Hardware
 from wsjax.objectives import ROUNDING
 from wsjax.programs import WIDE, Inputs, floats, neutral_names, without
+from wsjax.queues import SIZES, outcomes, pieces, size_of
 from wsjax.rows import lengthened
 from wsjax.space import Configuration
 
 CHUNKS = (8_192, 65_536)
-QUEUES = (512, 4_096)
 """How many kernels a program takes at once."""
 WHOLE = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
 
@@ -133,25 +133,10 @@ def _least_wait_us(pipeline: Pipeline, end_us: jax.Array) -> jax.Array:
 
 def _solve(rows: _Rows, found: Figures, left: np.ndarray) -> None:
     """Put the exact figures of the rows `left` in their places."""
-    depth = next(d for d in batch.RING_DEPTHS if d >= rows.pipeline.stages[left].max())
-
-    def jump(queue: Pipeline, count: int) -> tuple[Outcome, Any]:
-        return periodic.solve(queue, count, depth)
-
-    def scan(queue: Pipeline, _: int) -> tuple[Outcome, Any]:
-        return simulate_queue(queue), np.ones(len(queue.tiles), bool)
-
-    for way, sizes in ((jump, QUEUES), (scan, QUEUES[:1])):
-        size = next((size for size in sizes if len(left) <= size), sizes[-1])
-        unfinished = [left[:0]]
-        for start in range(0, len(left), size):
-            own = left[start : start + size]
-            queue = jax.tree.map(itemgetter(lengthened(own, size)), rows.pipeline)
-            outcome, done = jax.tree.map(np.asarray, way(queue, len(own)))
-            done = done[: len(own)]
-            unfinished.append(own[~done])
-            _put(rows, found, own[done], Outcome(*(x[: len(own)][done] for x in outcome)))
-        left = np.concatenate(unfinished)
+    for own in pieces(left, SIZES[-1]):
+        queue = jax.tree.map(itemgetter(lengthened(own, size_of(len(own)))), rows.pipeline)
+        outcome, _ = outcomes(queue, len(own))
+        _put(rows, found, own, outcome)
 
 
 def _put(rows: _Rows, found: Figures, at: np.ndarray, outcome: Outcome) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 import numpy as np
 
 from wsjax import distributions, given_columns, tables
-from wsjax.best import Best
+from wsjax.axes import PROBLEM_COLUMNS
+from wsjax.best import Best, best_of
 from wsjax.blocks import (
     BLOCK_ROWS,
     Kept,
@@ -22,12 +23,11 @@ from wsjax.blocks import (
     predict_rows,
     predict_times,
 )
-from wsjax.board import best_of
+from wsjax.board import best_of as best_rows
 from wsjax.dataset import SHARD_KEY, Shard
 from wsjax.limits import REASONS
-from wsjax.space import Product
+from wsjax.space import COLUMNS, Product
 from wsjax.spec import Spec, split
-from wsjax.where import Predicate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,14 +40,28 @@ SHARD_CANDIDATES = 2**30
 WORKERS = min(os.cpu_count() or 2, 4)
 """Threads that predict, or seek winners, while rows are written."""
 
+FEW = 5
+"""Leaders of the only problem."""
+
 Advance = Callable[[int], None]
 
 
+class Table(NamedTuple):
+    """Rows for a file, and what is best of them."""
+
+    columns: Mapping[str, "pa.Array"]
+    best: Best
+
+
+Keep = Callable[[Table], None]
+
+
 class Written(NamedTuple):
-    """A new shard; and, where only the best rows are kept, of how many legal ones the time was
-    looked at, and how many others a bound alone ruled out."""
+    """A new shard, and the best of its rows; and, where only the best are kept, of how many legal
+    ones the time was looked at, and how many others a bound alone ruled out."""
 
     shard: Shard
+    best: Best = Best()
     evaluated: int = 0
     bounded: int = 0
 
@@ -65,41 +79,38 @@ def write(
     texts: Mapping[str, str],
     part: Part,
     run: Spec,
-    best: Best | None,
     advance: Advance,
 ) -> Written:
     """Write the rows of a part that are to be kept, to what `place` gives.
 
-    `best` sees them; advance(n): n more candidates are done.
+    advance(n): n more candidates are done.
     """
-    predicate = run.predicate()
-    folders = run.output.partition_by
     with tables.shard_writer(place, texts) as (add, note):
+        best = Best()
 
-        def keep(columns: Mapping[str, "pa.Array"]) -> None:
-            if any(machine.spread for machine in run.hardware) and not run.output.quantiles:
-                columns = tables.with_interval(columns)
-            add({name: column for name, column in columns.items() if name not in folders})
-            if best is not None and not run.output.quantiles:
-                compare(best, columns, part)
+        def keep(table: Table) -> None:
+            nonlocal best
+            folders = run.output.partition_by
+            add({name: column for name, column in table.columns.items() if name not in folders})
+            best = best.followed_by(table.best)
 
-        if run.output.quantiles:
-            written = _quantiles(part, predicate, keep, advance)
-        elif run.output.best is None:
-            written = _all(part, predicate, keep, advance)
-        else:
-            written = _best(part, run.output.best, predicate, keep, advance)
+        kind = _quantiles if run.output.quantiles else _all if run.output.best is None else _best
+        written = kind(part, run, keep, advance)
         note(SHARD_KEY, written.shard.text())
-    return written
+    return written._replace(best=best)
 
 
-def _quantiles(
-    part: Part,
-    predicate: Predicate | None,
-    keep: Callable[[Mapping[str, "pa.Array"]], None],
-    advance: Advance,
-) -> Written:
+def _table(part: Part, run: Spec, numbers: np.ndarray) -> Table:
+    """Legal rows, predicted."""
+    columns = predict_rows(part, numbers)
+    if any(machine.spread for machine in run.hardware):
+        columns = tables.with_interval(columns)
+    return Table(columns, compare(columns, part, run))
+
+
+def _quantiles(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
     """Each problem's distribution of times, where it has any legal row."""
+    predicate = run.predicate()
     each = len(split(part.product)[1])
     tally, found = distributions.Tally(), []
     counts = Kept(np.zeros(0, np.int64), 0, np.zeros(len(REASONS), np.int64))
@@ -115,7 +126,7 @@ def _quantiles(
         names = given_columns.names_of(part)
         first = np.array([one.group * each for one in found], np.int64)
         given = given_columns.arrow_columns(part, names, first)
-        keep(given | distributions.columns(found))
+        keep(Table(given | distributions.columns(found), Best()))
         found = []
 
     for start, (kept, times_us) in in_order(times, range(part.start, part.stop, BLOCK_ROWS)):
@@ -141,13 +152,9 @@ def _quantiles(
     return Written(shard)
 
 
-def _all(
-    part: Part,
-    predicate: Predicate | None,
-    keep: Callable[[Mapping[str, "pa.Array"]], None],
-    advance: Advance,
-) -> Written:
+def _all(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
     """All legal rows: some are predicted while others are written."""
+    predicate = run.predicate()
     rows = filtered = 0
     illegal = np.zeros(len(REASONS), np.int64)
 
@@ -160,8 +167,8 @@ def _all(
             yield kept.numbers
 
     done = part.start
-    for numbers, columns in in_order(partial(predict_rows, part), filled(blocks(), BLOCK_ROWS)):
-        keep(columns)
+    for numbers, table in in_order(partial(_table, part, run), filled(blocks(), BLOCK_ROWS)):
+        keep(table)
         if len(numbers):
             advance(int(numbers[-1]) + 1 - done)
             done = int(numbers[-1]) + 1
@@ -207,18 +214,13 @@ def in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def _best(
-    part: Part,
-    count: int,
-    predicate: Predicate | None,
-    keep: Callable[[Mapping[str, "pa.Array"]], None],
-    advance: Advance,
-) -> Written:
-    """Each problem's `count` best rows, by time, then by number."""
+def _best(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
+    """Each problem's best rows, by time, then by number."""
     from wsjax.winners import Contest
 
-    times_us = partial(predict_times, part)
-    contest = Contest(part.source, count, predicate, times_us)
+    count, times_us = run.output.best, partial(predict_times, part)
+    assert count is not None
+    contest = Contest(part.source, count, run.predicate(), times_us)
     each = len(contest.inner)
     found = []
     chunks = contest.chunks(part.start // each, part.stop // each)
@@ -226,25 +228,28 @@ def _best(
         found.append(winners)
         advance(len(chunk) * each)
     rows = np.concatenate([winners.rows for winners in found])
-    rows = rows[best_of(times_us(rows), rows // each, rows, count)]
+    rows = rows[best_rows(times_us(rows), rows // each, rows, count)]
     for piece in pieces(rows) or [rows]:
-        keep(predict_rows(part, piece))
+        keep(_table(part, run, piece))
     filtered = sum(winners.filtered for winners in found)
     illegal = by_reason(np.sum([winners.illegal for winners in found], axis=0))
     beaten = part.stop - part.start - len(rows) - filtered - sum(illegal.values())
     name = part.machine.name
     shard = Shard(name, part.start, part.stop, len(rows), filtered, illegal, beaten)
     evaluated = sum(winners.close for winners in found)
-    return Written(shard, evaluated, len(rows) + beaten - evaluated)
+    return Written(shard, evaluated=evaluated, bounded=len(rows) + beaten - evaluated)
 
 
-def compare(best: Best, columns: Mapping[str, "pa.Array"], part: Part) -> None:
-    """Let a table's rows compete for the summary's best."""
+def compare(columns: Mapping[str, "pa.Array"], part: Part, run: Spec) -> Best:
+    """What of a table's rows a summary may show."""
+    varying = [name for axis in run.axes if len(axis) > 1 for name in axis.names]
+    problem = [name for name in varying if name in PROBLEM_COLUMNS or name not in COLUMNS]
+    keys = ("hardware", *problem, *(override.name for override in run.overrides))
     numbers = {
         name: tables.numbers(columns[name], part.words.get(name, ()))
-        for name in (*best.keys, "time_us", "tflops")
+        for name in (*keys, "time_us", "tflops")
     }
-    best.update(numbers, partial(tables.row, columns))
+    return best_of(numbers, keys, 1 if len(keys) > 1 else FEW, partial(tables.rows, columns))
 
 
 def total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -7,21 +7,19 @@ are illegal are counted, not written. Memory holds one block, however many rows 
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from wsjax import engines, shards, tables
 from wsjax import frame as frames
-from wsjax.axes import PROBLEM_COLUMNS
 from wsjax.best import Best, Leader
-from wsjax.dataset import ROWS_KEY, Dataset, Shard, described, open_dataset
+from wsjax.dataset import ROWS_KEY, Dataset, described, open_dataset
 from wsjax.errors import InputError
 from wsjax.files import existing
 from wsjax.layout import SHARD_ROWS_MAX, Piece, layout, run_of
-from wsjax.space import COLUMNS
 from wsjax.spec import Spec, load_spec
 from wsjax.stores import Folder, Store, parent, public, store
 
-FEW = 5
 MANY = 10**9
 """So many candidates are worth a word before the work begins."""
 Progress = Callable[[int, int], None]
@@ -93,16 +91,16 @@ def sweep(
             'a [filter] drops rows, fewer values save the time, [output] keep = "best" both',
             stacklevel=2,
         )
-    keys = _keys(run)
-    best = Best(keys, each=1 if len(keys) > 1 else FEW)
-    made: list[Shard] = []
+    best, made = Best(), []
     done = resumed = evaluated = bounded = 0
+    lock = Lock()
 
     def advance(rows: int) -> None:
         nonlocal done
-        done += rows
-        if progress is not None:
-            progress(done, candidates)
+        with lock:
+            done += rows
+            if progress is not None:
+                progress(done, candidates)
 
     with open_dataset(place, texts, [piece.name for piece in pieces]) as dataset:
         found = {
@@ -110,18 +108,18 @@ def sweep(
             for name, part in pieces
         }
         todo = [piece for piece in pieces if found[piece.name] is None]
-        with engines.engine(engine, address, place, texts, run, todo) as make:
+        with engines.engine(engine, address, place, texts, run, todo, advance) as make:
             for piece in pieces:
                 shard = found[piece.name]
-                again = _resume(best, piece, dataset, run) if shard else None
-                if shard and again:
-                    best, resumed = again, resumed + 1
+                own = _read(piece, dataset, run) if shard else None
+                if shard and own is not None:
+                    written, resumed = shards.Written(shard, own), resumed + 1
                     advance(piece.part.stop - piece.part.start)
                 else:
-                    written, best = make(piece, best, advance)
-                    shard = written.shard
-                    evaluated, bounded = evaluated + written.evaluated, bounded + written.bounded
-                made.append(shard)
+                    written = make(piece)
+                made.append(written.shard)
+                best = best.followed_by(written.best)
+                evaluated, bounded = evaluated + written.evaluated, bounded + written.bounded
     if best.fastest is not None and best.fastest["time_us"] == 0:
         warnings.warn(f"{best.fastest['hardware']}: {frames.NEUTRAL}", stacklevel=2)
     return Summary(
@@ -167,13 +165,6 @@ def load_run(source: str | Path) -> Spec:
     return run_of(texts, public(source))
 
 
-def _keys(run: Spec) -> tuple[str, ...]:
-    """What tells problems and machines apart in a summary: the columns of them that vary."""
-    varying = [name for axis in run.axes if len(axis) > 1 for name in axis.names]
-    swept = [override.name for override in run.overrides]
-    return ("hardware", *(n for n in varying if n in PROBLEM_COLUMNS or n not in COLUMNS), *swept)
-
-
 def _shard_rows(given: int | None, place: Store) -> int | None:
     """Rows of a file: as they are given, else as the directory has them; None: the default."""
     if given is not None and not (type(given) is int and 1 <= given <= SHARD_ROWS_MAX):
@@ -185,10 +176,10 @@ def _shard_rows(given: int | None, place: Store) -> int | None:
     return None if rows == shards.SHARD_ROWS else rows
 
 
-def _resume(best: Best, piece: Piece, dataset: Dataset, run: Spec) -> Best | None:
-    """`best` with a finished shard's rows; None, and a warning, if they can't be read."""
+def _read(piece: Piece, dataset: Dataset, run: Spec) -> Best | None:
+    """The best of a finished shard's rows; None, and a warning, if they can't be read."""
     try:
-        return engines.read(best, piece, dataset.store, run)
+        return engines.read(piece, dataset.store, run)
     except InputError:
         dataset.warn(piece.name)
         return None

@@ -396,3 +396,10 @@ def numbers(values: "pa.Array", choices: tuple[str, ...] = ()) -> np.ndarray:
 def row(columns: Mapping[str, "pa.Array"], position: int) -> dict[str, Any]:
     """One row as plain Python values."""
     return {name: values[position].as_py() for name, values in columns.items()}
+
+
+def rows(columns: Mapping[str, "pa.Array"], positions: Sequence[int]) -> list[dict[str, Any]]:
+    """Rows as plain Python values."""
+    import pyarrow as pa
+
+    return pa.table(dict(columns)).take(list(positions)).to_pylist()
