@@ -199,7 +199,7 @@ def test_float32_agrees_over_the_quickstart_sweep(machine):
 
 
 def test_a_second_chunk_compiles_nothing(monkeypatch):
-    monkeypatch.setattr(batch, "CHUNKS", (256, 2048))
+    monkeypatch.setattr(batch, "CHUNKS", (512, 2048))
     monkeypatch.setattr(queues, "SIZES", (512,))
 
     def columns(seed):
@@ -215,7 +215,8 @@ def test_a_second_chunk_compiles_nothing(monkeypatch):
         batch.times_us(columns(2), H200)
         batch.evaluate(random_columns(3, batch.CHUNKS[-1] + 7), H200)
         assert compiled == []
-        batch.evaluate(random_columns(3, 300), H200)
+        monkeypatch.setattr(batch, "CHUNKS", (512, 1024))
+        batch.evaluate(random_columns(3, 1100), H200)
         assert compiled
     finally:
         jax.monitoring.unregister_event_duration_listener(listener)

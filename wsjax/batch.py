@@ -5,7 +5,7 @@ form) on two host threads. The rows whose closed form is not proved are gathered
 solved (`queues`). All arithmetic is float64, unless closed forms are asked for in float32.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
@@ -18,7 +18,6 @@ from wsjax.events import SERIAL, Outcome
 from wsjax.hardware import Hardware
 from wsjax.limits import Facts
 from wsjax.programs import (
-    FEW,
     KINDS,
     METHODS,
     PAIRS,
@@ -37,7 +36,9 @@ from wsjax.rows import lengthened, over_devices
 from wsjax.sources import Source
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
 
-CHUNKS = (FEW, 8_192, 65_536)
+FEW = 256
+"""Rows of a program that is compiled soon, for tables that are too small to be worth another."""
+CHUNKS = (8_192, 65_536, 131_072)
 THREADS = 2
 TABLE = tuple(name for name in Prediction._fields if name not in PARTS)
 """What tables hold of a prediction."""
@@ -82,11 +83,12 @@ def times_us(
 
 
 class _Feed(NamedTuple):
-    """Rows for the programs: `part(start, stop, size)` are rows start to stop, the last repeated to
-    `size`; `at(rows)` those at some positions, as columns in memory. `alone`: all are `serial`;
-    `neutral`: parameters whose terms are left out."""
+    """Rows for the programs, `size` at once: `part(start, stop, size)` are rows start to stop, the
+    last repeated to `size`; `at(rows)` those at some positions, as columns in memory. `alone`: all
+    are `serial`; `neutral`: parameters whose terms are left out."""
 
     rows: int
+    size: int
     part: Callable[[int, int, int], Inputs]
     at: Callable[[np.ndarray], Inputs]
     alone: bool
@@ -99,8 +101,8 @@ def _given(inputs: Inputs, rows: int) -> _Feed:
     def few(start: int, stop: int, size: int) -> Inputs:
         return inputs.spread(np.minimum(np.arange(start, start + size), stop - 1))
 
-    if rows <= FEW:
-        return _Feed(rows, few, inputs.take, False, ())
+    if rows < CHUNKS[0]:
+        return _Feed(rows, FEW, few, inputs.take, False, ())
     with jax.enable_x64(True):
         shared = jax.tree.map(lambda x: x if np.ndim(x) else jax.device_put(x), inputs)
 
@@ -112,7 +114,8 @@ def _given(inputs: Inputs, rows: int) -> _Feed:
 
     schedule = inputs.configuration.schedule
     alone = not np.ndim(schedule) and int(schedule) == SERIAL
-    return _Feed(rows, part, inputs.take, alone, neutral_names(inputs.machine.parameters))
+    neutral = neutral_names(inputs.machine.parameters)
+    return _Feed(rows, _size(rows, CHUNKS), part, inputs.take, alone, neutral)
 
 
 def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
@@ -122,18 +125,19 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
         return source.inputs(lengthened(numbers[start:stop], size))
 
     def at(rows: np.ndarray) -> Inputs:
-        size = _chunk(len(rows))
+        size = size_of(len(rows))
         full = lengthened(numbers[rows], -(-len(rows) // size) * size)
         return _to_numpy(source.inputs(full), len(rows))
 
-    return _Feed(len(numbers), part, at, source.schedule == SERIAL, source.neutral)
+    rows, alone = len(numbers), source.schedule == SERIAL
+    return _Feed(rows, _size(rows, CHUNKS[:-1]), part, at, alone, source.neutral)
 
 
 def _evaluate(
     feed: _Feed, fields: tuple[str, ...], *, single: bool = False
 ) -> dict[str, np.ndarray]:
     """These fields of the prediction of every row."""
-    made = Prediction._fields if feed.rows <= FEW else fields
+    made = Prediction._fields if feed.size == FEW else fields
     found = {name: np.empty(feed.rows, KINDS[name]) for name in made}
     _formulas(feed, found, single)
     found = {name: found[name] for name in fields}
@@ -178,24 +182,20 @@ def columns(
 
 
 def _formulas(feed: _Feed, found: dict[str, np.ndarray], single: bool) -> None:
-    """Fill columns by the closed form, in chunks, on several threads.
-
-    Chunks have a few sizes, so that few programs are compiled.
-    """
-    size = _chunk(feed.rows)
+    """Fill columns by the closed form, in chunks, on several threads."""
     form = Form(feed.alone, feed.neutral, single)
 
     def run(start: int) -> None:
-        stop = min(start + size, feed.rows)
+        stop = min(start + feed.size, feed.rows)
         with jax.enable_x64(True):
-            part = feed.part(start, stop, size)
-            results = formulas(part, tuple(found), form)
+            part = feed.part(start, stop, feed.size)
+            results = formulas(part, tuple(found), form, few=feed.size == FEW)
         for names, values in results.items():
             held: Any = np.asarray(values)[: stop - start]
             for name, column in zip(names, (held.real, held.imag), strict=False):
                 found[name][start:stop] = column
 
-    list(_threads().map(run, range(0, feed.rows, size)))
+    list(_threads().map(run, range(0, feed.rows, feed.size)))
 
 
 def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction]]:
@@ -225,9 +225,9 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(THREADS)
 
 
-def _chunk(rows: int) -> int:
+def _size(rows: int, sizes: Sequence[int]) -> int:
     """The greatest size of which the rows fill a quarter, or the least."""
-    return max(size for size in CHUNKS if size <= max(4 * rows, FEW))
+    return max((size for size in sizes if size <= 4 * rows), default=sizes[0])
 
 
 def _to_numpy(results: Any, rows: int) -> Any:

@@ -4,8 +4,8 @@ A row is a configuration on a machine; `Inputs` holds many. A column that is con
 scalar and costs nothing a row; the set of such columns, never the number of rows, makes a program.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -28,8 +28,6 @@ WIDE = {"xla_cpu_prefer_vector_width": 512, "xla_cpu_enable_fast_min_max": True}
 """For programs of nothing but arithmetic: XLA takes vectors half as wide on CPUs that have these,
 and half a dozen instructions for a maximum, so that it is NaN where either number is."""
 BRIEF = {"xla_cpu_enable_fast_min_max": True, "xla_disable_hlo_passes": "fusion"}
-FEW = 256
-"""Programs of so many rows are compiled without fusion, in a third of the time."""
 Column = Any
 """A scalar in a program for one row, an array (rows,) outside."""
 
@@ -216,28 +214,6 @@ UNPROVED = -1.0
 """Stands for a time for which no formula is proved."""
 
 
-def is_few(inputs: Inputs) -> bool:
-    """Whether these are at most `FEW` rows."""
-    return all(np.size(column) <= FEW for column in jax.tree.leaves(inputs))
-
-
-def sized(*static: str) -> Callable[..., Callable[..., Any]]:
-    """A function of `Inputs` as two programs, of many rows and of few; `static`: arguments for
-    which they are compiled."""
-
-    def programs(function: Callable[..., Any]) -> Callable[..., Any]:
-        compiled = partial(jax.jit, function, static_argnames=static)
-        many, few = compiled(compiler_options=WIDE), compiled(compiler_options=BRIEF)
-
-        @wraps(function)
-        def program(inputs: Inputs, *rest: Any) -> Any:
-            return (few if is_few(inputs) else many)(inputs, *rest)
-
-        return program
-
-    return programs
-
-
 class Form(NamedTuple):
     """What a program is compiled for: `alone`, the formulas of `serial` only; without the terms of
     the parameters named in `neutral`; `single`, as `predict_row` takes it."""
@@ -270,10 +246,13 @@ def _fields(inputs: Inputs, form: Form) -> dict[str, Any]:
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
 
 
-@sized("fields", "form")
 def _some(inputs: Inputs, fields: tuple[str, ...], form: Form) -> dict[str, Any]:
     found = _fields(inputs, form)
     return {name: found[name] for name in fields}
+
+
+_many = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=WIDE)
+_few = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=BRIEF)
 
 
 @partial(jax.jit, static_argnames=("fields", "form"), compiler_options=WIDE)
@@ -283,18 +262,20 @@ def _pair(inputs: Inputs, fields: tuple[str, str], form: Form) -> Any:
     return lax.complex(first, second.astype(first.dtype))
 
 
-def formulas(inputs: Inputs, fields: Sequence[str], form: Form) -> dict[tuple[str, ...], Any]:
+def formulas(
+    inputs: Inputs, fields: Sequence[str], form: Form, *, few: bool = False
+) -> dict[tuple[str, ...], Any]:
     """These fields of a chunk's prediction by the closed form, by name; or by two names, as the
     parts of complex numbers.
 
     `UNPROVED` stands for the time of a row where no formula is proved, and for its DMA wait where
-    that is not exact.
+    that is not exact. few: one program for all fields, which is compiled sooner and runs slower.
     """
-    pairs = [pair for pair in PAIRS if {*pair} <= {*fields} and not is_few(inputs)]
+    pairs = [pair for pair in PAIRS if {*pair} <= {*fields} and not few]
     found: dict[tuple[str, ...], Any] = {pair: _pair(inputs, pair, form) for pair in pairs}
     left = tuple(name for name in fields if name not in {"tflops", *chain(*pairs)})
     if left:
-        found |= {(name,): x for name, x in _some(inputs, left, form).items()}
+        found |= {(name,): x for name, x in (_few if few else _many)(inputs, left, form).items()}
     if "tflops" in fields:
         times = next(x for names, x in found.items() if names[0] == "time_us")
         found["tflops",] = _rates(inputs, times)
@@ -314,7 +295,7 @@ def _rates(inputs: Inputs, times_us):
     return rate(inputs.configuration, jnp.real(times_us))
 
 
-@sized()
+@partial(jax.jit, compiler_options=BRIEF)
 def pipelines(inputs: Inputs) -> Pipeline:
     """The pipelines of full columns, counts and choices as whole numbers."""
     numbers = jax.tree.map(lambda x: x * 1.0, inputs.configuration)
@@ -323,7 +304,7 @@ def pipelines(inputs: Inputs) -> Pipeline:
     return p._replace(**{name: getattr(p, name).astype(int) for name in whole})
 
 
-@sized()
+@partial(jax.jit, compiler_options=BRIEF)
 def describe(inputs: Inputs, outcome: Outcome) -> Prediction:
     """The predictions of full columns whose outcomes are known."""
 

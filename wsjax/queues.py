@@ -11,9 +11,9 @@ import numpy as np
 
 from wsjax import periodic
 from wsjax.events import Outcome, Pipeline, simulate_queue
-from wsjax.programs import FEW
 from wsjax.rows import lengthened
 
+FEW = 256
 SIZES = (16, FEW, 4_096)
 DEPTHS = (4, 8, 16, 32)
 
