@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsjax
-from wsjax import dataset, sweeps, tables
+from wsjax import dataset, engines, sweeps, tables
 from wsjax import shards as shards_module
 from wsjax.best import Best, best_of
 from wsjax.cli import main
@@ -568,3 +568,51 @@ def test_a_sweep_of_too_many_files_is_refused_at_once(output, tmp_path):
     path.write_text(path.read_text().replace("\nk = 64", f"\nk = {many}"))
     with pytest.raises(InputError, match=r"more than 100,000; give fewer values$"):
         wsjax.sweep(path, tmp_path / "out")
+
+
+def test_files_made_at_once_are_those_made_one_by_one(tmp_path, monkeypatch):
+    """And progress never goes back."""
+    path = tmp_path / "many.toml"
+    path.write_text(
+        'hardware = ["toy", "a6000-paper"]\n[columns]\nm = { from = 64, to = 4096, step = 64 }\n'
+        "n = [512, 640]\nk = 256\nblock_m = [64, 128]\nblock_n = 64\nblock_k = 64\n"
+    )
+    summaries, done = [], []
+    for files in (1, 3):
+        monkeypatch.setattr(engines, "FILES", files)
+        out = tmp_path / str(files)
+        progress = lambda now, of: done.append(now / of)  # noqa: E731
+        summaries.append(wsjax.sweep(path, out, shard_rows=40, progress=progress))
+        assert done == sorted(done)
+        assert done.pop() == 1
+        done.clear()
+    one, several = (sorted((tmp_path / name).iterdir()) for name in "13")
+    assert len(one) == summaries[0].shards == 14
+    assert [file.read_bytes() for file in one] == [file.read_bytes() for file in several]
+    assert summaries[0]._replace(directory="") == summaries[1]._replace(directory="")
+
+
+def test_a_file_that_fails_is_told_and_the_others_stay(tmp_path, monkeypatch):
+    path = tmp_path / "many.toml"
+    path.write_text(
+        'hardware = "toy"\n[columns]\nm = { from = 64, to = 4096, step = 64 }\nn = 512\nk = 256\n'
+        "block_m = 128\nblock_n = 64\nblock_k = 64\n"
+    )
+    monkeypatch.setattr(engines, "FILES", 3)
+    write = shards_module.write
+
+    def failing(place, texts, part, *rest):
+        if part.start == 40:
+            raise OSError(28, "No space left on device", "part-00002.parquet")
+        return write(place, texts, part, *rest)
+
+    monkeypatch.setattr(shards_module, "write", failing)
+    with pytest.raises(OSError, match="No space"):
+        wsjax.sweep(path, tmp_path / "out", shard_rows=20)
+    names = {file.name for file in (tmp_path / "out").iterdir() if file.suffix == ".parquet"}
+    assert {"part-00000.parquet", "part-00001.parquet"} <= names
+    assert "part-00002.parquet" not in names
+    monkeypatch.setattr(shards_module, "write", write)
+    summary = wsjax.sweep(path, tmp_path / "out", shard_rows=20)
+    assert summary.rows == 64
+    assert summary.resumed == len(names)

@@ -1,7 +1,7 @@
 """Sweeps: a sweep file's rows, predicted a block at a time and written shard by shard.
 
 Rows come machine by machine, in the product's order. Those that the filter drops and those that
-are illegal are counted, not written. Memory holds one block, however many rows there are.
+are illegal are counted, not written. Memory holds a few blocks, however many rows there are.
 """
 
 import warnings
