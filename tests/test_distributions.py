@@ -15,7 +15,7 @@ from wsjax.cli import main
 from wsjax.distributions import GRID, QUANTILES, Tally, columns
 from wsjax.errors import InputError
 from wsjax.spec import parse_spec
-from wsjax.tables import row
+from wsjax.tables import rows as rows_at
 
 SPEC = """
 hardware = ["toy", "a6000-paper"]
@@ -79,15 +79,15 @@ def test_pieces_do_not_matter(rows, size):
     table = columns(found)
     assert [one.group for one in found] == np.unique(groups).tolist()
     for position, group in enumerate(np.unique(groups)):
-        check(row(table, position), times[groups == group])
+        check(rows_at(table, [position])[0], times[groups == group])
 
 
 def test_free_rows_have_a_bin():
     tally = Tally()
     assert tally.add(np.zeros(2, int), np.zeros(2)) == []
     table = columns(tally.end())
-    assert row(table, 0)["time_us_p50"] == 0.0
-    assert row(table, 0)["bin_us"] == [2.0**-40]
+    assert rows_at(table, [0])[0]["time_us_p50"] == 0.0
+    assert rows_at(table, [0])[0]["bin_us"] == [2.0**-40]
     assert columns(Tally().end())["bin_rows"].to_pylist() == []
 
 

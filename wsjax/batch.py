@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from wsjax.durations import Machine
-from wsjax.events import SERIAL, Outcome
+from wsjax.events import SERIAL
 from wsjax.hardware import Hardware
 from wsjax.limits import Facts
 from wsjax.programs import (
@@ -211,8 +211,7 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
         with jax.enable_x64(True):
             full = inputs.spread(lengthened(queue, size_of(len(queue))))
             outcome, scanned = outcomes(pipelines(full), len(queue))
-            padded = Outcome(*(lengthened(x, size_of(len(queue))) for x in outcome))
-            found = _to_numpy(describe(full, padded), len(queue))
+            found, scanned = _to_numpy((describe(full, outcome), scanned), len(queue))
         method = np.where(scanned, METHODS.index("scan"), METHODS.index("periodic"))
         return rows[queue], found._replace(method=method)
 

@@ -40,7 +40,7 @@ def predict_one(options: Mapping[str, Any], hardware: str, precision: str, *, as
     row = frames.Rows(columns, np.zeros(1, dtype=bool), None)
     with telling("predicting the kernel", quiet=as_json):
         prediction, found = predictions.described(row, machine, precision)
-    record = tables.row(found, 0)
+    record = tables.rows(found, [0])[0]
     if as_json:
         print(json.dumps(finite(record), allow_nan=False))
     configuration = single.resolve(numbers, machine)

@@ -1,4 +1,4 @@
-"""Who makes a sweep's files: this process, one after the other, or a cluster."""
+"""Who makes a sweep's files: this process, several at a time, or a cluster."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -136,7 +136,7 @@ def _solve(rows: _Rows, found: Figures, left: np.ndarray) -> None:
     for own in pieces(left, SIZES[-1]):
         queue = jax.tree.map(itemgetter(lengthened(own, size_of(len(own)))), rows.pipeline)
         outcome, _ = outcomes(queue, len(own))
-        _put(rows, found, own, outcome)
+        _put(rows, found, own, Outcome(*(column[: len(own)] for column in outcome)))
 
 
 def _put(rows: _Rows, found: Figures, at: np.ndarray, outcome: Outcome) -> None:

@@ -36,7 +36,7 @@ def queues(stages: np.ndarray, steps: np.ndarray) -> list[np.ndarray]:
 
 
 def outcomes(queue: Pipeline, rows: int) -> tuple[Outcome, np.ndarray]:
-    """The exact outcomes of the first `rows` pipelines of a queue of one of `SIZES`, and which of
+    """The outcomes of a queue of one of `SIZES`, exact for its first `rows` pipelines, and which of
     them are scanned."""
     few = len(queue.stages) <= FEW
     deepest = DEPTHS[-1] if few else np.asarray(queue.stages)[:rows].max()
@@ -46,7 +46,7 @@ def outcomes(queue: Pipeline, rows: int) -> tuple[Outcome, np.ndarray]:
         rest = jax.tree.map(itemgetter(lengthened(left, size_of(len(left)))), queue)
         for column, exact in zip(outcome, simulate_queue(rest), strict=True):
             column[left] = exact[: len(left)]
-    return Outcome(*(column[:rows] for column in outcome)), ~finished[:rows]
+    return outcome, ~finished
 
 
 def pieces(rows: np.ndarray, length: int) -> list[np.ndarray]:

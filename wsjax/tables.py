@@ -393,11 +393,6 @@ def numbers(values: "pa.Array", choices: tuple[str, ...] = ()) -> np.ndarray:
     return own[values.indices.to_numpy()]
 
 
-def row(columns: Mapping[str, "pa.Array"], position: int) -> dict[str, Any]:
-    """One row as plain Python values."""
-    return {name: values[position].as_py() for name, values in columns.items()}
-
-
 def rows(columns: Mapping[str, "pa.Array"], positions: Sequence[int]) -> list[dict[str, Any]]:
     """Rows as plain Python values."""
     import pyarrow as pa
