@@ -3,11 +3,12 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from reference import Case, simulate
 
-from wsjax.arithmetic import divides, floor_div, inverse, logarithm, soft_max
+from wsjax.arithmetic import divides, floor_div, inverse, inverses, logarithm, soft_max
 from wsjax.durations import Kernel, Machine, kernel
 from wsjax.events import Pipeline
 from wsjax.hardware import load_hardware
@@ -134,7 +135,8 @@ def test_quotients_of_whole_numbers_are_exact_in_programs():
 
 @jax.jit
 def divide(a, b):
-    return ceil_div(a, b), floor_div(a, inverse(b)), divides(b, a)
+    _, per_b, _ = inverses(a + 1.0, b, b + 0.5)
+    return ceil_div(a, b, per_b), floor_div(a, inverse(b)), divides(b, a)
 
 
 def test_inverses_and_logarithms_in_programs_are_numpys():
@@ -144,3 +146,12 @@ def test_inverses_and_logarithms_in_programs_are_numpys():
     np.testing.assert_allclose(jax.jit(logarithm)(x), np.log(x), rtol=5e-15, atol=1e-16)
     slopes = jax.jit(jax.vmap(jax.grad(inverse)))(x)
     np.testing.assert_allclose(slopes, -1 / x**2, rtol=2e-15)
+
+
+def test_inverses_by_one_quotient_are_those_of_each_number():
+    numbers = np.exp(np.random.default_rng(10).uniform(-40, 40, (8, 10_000)))
+    for some in (numbers[:1], numbers[:3], numbers):
+        np.testing.assert_allclose(jax.jit(inverses)(*some), 1 / some, rtol=2e-15)
+    slopes = jax.jit(jax.vmap(jax.jacobian(lambda x: jnp.stack(inverses(*x)))))(numbers.T)
+    expected = np.einsum("ri,ij->rij", -1 / numbers.T**2, np.eye(8))
+    np.testing.assert_allclose(slopes, expected, rtol=4e-15)

@@ -1,6 +1,7 @@
 """Arithmetic of the model's programs: what processors do fast in place of what they do slowly."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,11 +9,6 @@ import numpy as np
 from jax import lax
 from jax.core import Tracer
 
-GUESSES = {
-    jnp.dtype(jnp.float32): np.int32(0x7EF311C7),
-    jnp.dtype(jnp.float64): np.int64(0x7FDE6238502484BA),
-}
-"""Less the bits of x: those of 1 / x, within an eighth."""
 MANTISSA = 52
 ROOT_HALF = int(np.float64(np.sqrt(0.5)).view(np.int64))
 LAST_POWER = 21
@@ -30,29 +26,64 @@ def scaled(cost, amount):
 
 @jax.custom_jvp
 def _inverse(x):
-    guess = GUESSES[x.dtype]
-    y = lax.bitcast_convert_type(guess - lax.bitcast_convert_type(x, guess.dtype), x.dtype)
-    for _ in range(2):
-        error = 1.0 - x * y
-        y = y + y * (error + error * error)
-    return y + y * (1.0 - x * y)
+    return abs(1.0 / x)
 
 
 @_inverse.defjvp
 def _(primals, tangents):
-    y = inverse(primals[0])
+    y = _inverse(primals[0])
     return y, -y * y * tangents[0]
 
 
 def inverse(x):
-    """1 / x, give or take a few units in the last place, for numbers > 0 that are not infinite.
+    """1 / x for numbers > 0.
 
-    In compiled programs by Newton's method: XLA fuses no quotient that has several users, so that
-    all it depends on is computed anew for each, and a quotient takes as long as 16 products.
+    XLA fuses no quotient that has several users, so that all it depends on would be computed anew
+    for each of them; in programs its only user is abs.
     """
-    if not isinstance(x, Tracer) or x.dtype not in GUESSES:
-        return 1.0 / x
-    return _inverse(x)
+    return _inverse(x) if isinstance(x, Tracer) else 1.0 / x
+
+
+def inverses(*numbers: Any) -> tuple[Any, ...]:
+    """`inverse` of each number, in programs in float64 by one quotient, which takes as long as 16
+    products: 1 / a = b * 1 / (a b), within a few units in the last place.
+
+    The numbers' product and its inverse must be in the range of float64.
+    """
+    if all(isinstance(x, Tracer) and x.dtype == jnp.float64 for x in numbers):
+        return _inverses(*numbers)
+    return tuple(map(inverse, numbers))
+
+
+@jax.custom_jvp
+def _inverses(*numbers: Any) -> tuple[Any, ...]:
+    return _parted(numbers, inverse(_product(numbers)))
+
+
+@_inverses.defjvp
+def _(primals, tangents):
+    found = _inverses(*primals)
+    return found, tuple(-y * y * t for y, t in zip(found, tangents, strict=True))
+
+
+def _halves(numbers):
+    return numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
+
+
+def _product(numbers):
+    if len(numbers) == 1:
+        return numbers[0]
+    left, right = _halves(numbers)
+    return _product(left) * _product(right)
+
+
+def _parted(numbers, per_all):
+    """The inverse of each number from that of their product."""
+    if len(numbers) == 1:
+        return (per_all,)
+    left, right = _halves(numbers)
+    per_left, per_right = per_all * _product(right), per_all * _product(left)
+    return _parted(left, per_left) + _parted(right, per_right)
 
 
 def floor_div(a, per_b):
@@ -97,6 +128,6 @@ def soft_max(softness, a, b):
     if is_number(softness, 1.0):
         return a + b
     square = (a - b) ** 2 + 4.0 * softness * a * b
-    some = square > 0
-    root = jnp.where(some, jnp.sqrt(jnp.where(some, square, 1.0)), 0.0)
+    least = float(jnp.finfo(jnp.result_type(square, float)).tiny)
+    root = jnp.sqrt(jnp.maximum(square, least)) - least**0.5
     return 0.5 * (a + b + root)

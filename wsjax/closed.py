@@ -108,9 +108,9 @@ def slopes(pipeline: Pipeline) -> Slopes:
 def isolated(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     """One tile alone (J = 1), always proved -> (outcome, True, whether dma_wait is proved)."""
     p, q = pipeline, slopes(pipeline)
-    width = q.depth - q.in_flight
+    per_width = jnp.where(q.in_flight, inverse(jnp.maximum(q.depth - 1, 1.0)), inverse(q.depth))
     first = 1.0 + q.in_flight
-    windows = floor_div(jnp.maximum(q.n - first, 0.0), inverse(width)) * (q.n > q.depth)
+    windows = floor_div(jnp.maximum(q.n - first, 0.0), per_width) * (q.n > q.depth)
     gain = windows * jnp.maximum(q.window_gain, 0.0)
     start = q.landing + p.load_latency_us
     end = start + p.compute_us + (q.n - 1) * q.period + gain + p.epilogue_us

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from wsjax.arithmetic import floor_div, inverse, is_number, scaled, soft_max
+from wsjax.arithmetic import floor_div, inverse, inverses, is_number, scaled, soft_max
 from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Pipeline
 from wsjax.limits import OVERHEAD_REGISTERS, Facts, smem_bytes
 from wsjax.parameters import Parameters
@@ -165,10 +165,11 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     p, facts = machine.parameters, machine.facts
     r = raster(c, facts, ctas_per_sm(c, machine))
     t = traffic(c, r, p, machine.in_bytes, machine.out_bytes)
-    tile = _tile(c, r, t, machine)
-    share, ctas = _crowd(r.active, tile.cost)
-    share_last, ctas_last = _crowd(r.active_last, tile.cost)
-    per_ctas, per_ctas_last = inverse(ctas), inverse(ctas_last)
+    cost = costs(machine)
+    share, ctas = _crowd(r.active, cost)
+    share_last, ctas_last = _crowd(r.active_last, cost)
+    per_ctas, per_ctas_last, per_waves = inverses(ctas, ctas_last, r.waves)
+    tile = _tile(c, r, t, machine, cost, per_waves)
     partial_bytes = t.dram_later_bytes * (r.active_last * r.per.active)
     miss_us = scaled(p.dram_latency_us, t.miss_later)
     first = _Wave(
@@ -237,8 +238,9 @@ def ctas_per_sm(c: Configuration, machine: Machine):
     threads = c.math_warps * facts.warp_size
     registers = c.block_m * c.block_n + OVERHEAD_REGISTERS * threads
     launched = (c.math_warps + PRODUCER_WARPS) * registers
-    by_registers = floor_div(facts.registers_per_sm * c.math_warps, inverse(launched))
-    fits = jnp.minimum(floor_div(facts.smem_bytes_per_sm, inverse(smem)), by_registers)
+    per_launched, per_smem = inverses(launched, smem)
+    by_registers = floor_div(facts.registers_per_sm * c.math_warps, per_launched)
+    fits = jnp.minimum(floor_div(facts.smem_bytes_per_sm, per_smem), by_registers)
     fits = jnp.clip(fits, 1.0, facts.ctas_per_sm_max * 1.0)
     return jnp.where(c.schedule == SERIAL, fits, 1.0)
 
@@ -258,7 +260,7 @@ def _arrivals(t: Traffic, p: Parameters, cost: Costs, slowdown, *waves: _Wave) -
     moved = [move(wave) for wave in waves]
     if is_number(p.dram_softness, 0.0):
         return [_Arrival(moved_us, 0.0) for moved_us, _ in moved]
-    per_moved = [inverse(jnp.maximum(moved_us, TINY)) for moved_us, _ in moved]
+    per_moved = inverses(*(jnp.maximum(moved_us, TINY) for moved_us, _ in moved))
     return [_Arrival(us, dram * per) for (us, dram), per in zip(moved, per_moved, strict=True)]
 
 
@@ -308,8 +310,10 @@ def _step(
     )
 
 
-def _tile(c: Configuration, r: Raster, t: Traffic, machine: Machine) -> _Tile:
-    p, facts, cost = machine.parameters, machine.facts, costs(machine)
+def _tile(
+    c: Configuration, r: Raster, t: Traffic, machine: Machine, cost: Costs, per_waves
+) -> _Tile:
+    p, facts = machine.parameters, machine.facts
     pingpong = c.schedule == PINGPONG
     groups = jnp.where(pingpong, 2.0, 1.0)
     high = facts.mma_m * c.math_warps / facts.mma_warps
@@ -345,7 +349,7 @@ def _tile(c: Configuration, r: Raster, t: Traffic, machine: Machine) -> _Tile:
         spilled_us=scaled(cost.spill, SPILL_BYTES * spilled * jnp.where(pingpong, 0.5, 1.0)),
         unqueued=jnp.maximum(1.0 - p.mma_queue * per_mma, 0.0),
         epilogue_us=p.epilogue_startup_us + scaled(cost.store, tile_bytes) + direct_us,
-        early=jnp.maximum(1.0 - RING_SHARE * c.stages * (inverse(r.waves) * r.per.k_tiles), 0.0),
+        early=jnp.maximum(1.0 - RING_SHARE * c.stages * (per_waves * r.per.k_tiles), 0.0),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from wsjax.arithmetic import floor_div, inverse
+from wsjax.arithmetic import floor_div, inverse, inverses
 from wsjax.events import SERIAL
 from wsjax.limits import Facts
 from wsjax.space import Configuration
@@ -73,20 +73,22 @@ def raster(c: Configuration, facts: Facts, ctas_per_sm) -> Raster:
 
     `grid_ctas` run at a time, or, where it is 0, `ctas_per_sm` on each SM.
     """
-    per_m, per_n, per_k = inverse(c.block_m), inverse(c.block_n), inverse(c.block_k)
+    edges = c.block_m + c.block_n
+    per_m, per_n, per_k, per_edges = inverses(c.block_m, c.block_n, c.block_k, edges)
     tiles_m, tiles_n = ceil_div(c.m, c.block_m, per_m), ceil_div(c.n, c.block_n, per_n)
     k_tiles = ceil_div(c.k, c.block_k, per_k)
     tiles = tiles_m * tiles_n * c.batch
     slots = facts.sms * ctas_per_sm
     slots = jnp.where(c.grid_ctas > 0, jnp.minimum(c.grid_ctas, slots), slots)
-    per_slots = inverse(slots)
-    waves = ceil_div(tiles, slots, per_slots)
-    active = jnp.minimum(tiles, slots)
     m_fastest = (c.schedule == SERIAL) | (tiles_n > tiles_m)
     chosen = jnp.where(m_fastest, tiles_m, 1.0)
     group = jnp.where((facts.cutlass_raster > 0) & (c.group_m == 1), chosen, c.group_m)
     group = jnp.minimum(group, tiles_m)
-    per_rows, per_cols = inverse(tiles_m), inverse(tiles_n)
+    per_slots, per_rows, per_cols, per_steps, per_group = inverses(
+        slots, tiles_m, tiles_n, k_tiles, group
+    )
+    waves = ceil_div(tiles, slots, per_slots)
+    active = jnp.minimum(tiles, slots)
     per_tile = per_rows * per_cols * inverse(c.batch)
     return Raster(
         tiles_m=tiles_m,
@@ -102,12 +104,12 @@ def raster(c: Configuration, facts: Facts, ctas_per_sm) -> Raster:
             block_m=per_m,
             block_n=per_n,
             block_k=per_k,
-            edges=inverse(c.block_m + c.block_n),
+            edges=per_edges,
             tiles_m=per_rows,
             tiles_n=per_cols,
-            k_tiles=inverse(k_tiles),
+            k_tiles=per_steps,
             tiles=per_tile,
-            group=inverse(group),
+            group=per_group,
             active=jnp.maximum(per_tile, per_slots),
         ),
     )

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from wsjax.arithmetic import inverse, is_number, logarithm
+from wsjax.arithmetic import inverses, is_number, logarithm
 from wsjax.parameters import Parameters
 from wsjax.raster import Raster, window
 from wsjax.space import Configuration
@@ -81,12 +81,15 @@ def traffic(c: Configuration, r: Raster, p: Parameters, in_bytes, out_bytes) -> 
     over, over_a, over_b = (_overflow(x * per_capacity) for x in (touched, between_a, between_b))
     span_a, span_b = _spanned(wave.rows, r.tiles_m), _spanned(wave.cols, r.tiles_n)
     turns = jnp.maximum(r.tiles * per.active - 1.0, 1e-3)
-    absent = 1.0 - warm * p.warm_hit_share * inverse(1.0 + over)
+    per_over, kept_a, kept_b, per_turn, per_span_a, per_span_b, per_a, per_b = inverses(
+        1.0 + over, 1.0 + over_a, 1.0 + over_b, turns, span_a, span_b, wave.a_bytes, wave.b_bytes
+    )
+    absent = 1.0 - warm * p.warm_hit_share * per_over
     waves_of_a = jnp.maximum(r.group * r.tiles_n * per.active, 1.0)
     passes_of_b = jnp.minimum(per.group, r.tiles_n * per.active) * r.tiles_m
     passes_of_b = jnp.maximum(passes_of_b, 1.0)
-    total_a = size_a * (1.0 + (waves_of_a - 1.0) * over_a * inverse(1.0 + over_a))
-    total_b = size_b * (1.0 + (passes_of_b - 1.0) * over_b * inverse(1.0 + over_b))
+    total_a = size_a * (1.0 + (waves_of_a - 1.0) * over_a * kept_a)
+    total_b = size_b * (1.0 + (passes_of_b - 1.0) * over_b * kept_b)
     several = r.tiles > r.active
     again_a = jnp.where(several, jnp.maximum(total_a - wave.a_bytes * r.k_tiles, 0.0), 0.0)
     again_b = jnp.where(several, jnp.maximum(total_b - wave.b_bytes * r.k_tiles, 0.0), 0.0)
@@ -94,23 +97,24 @@ def traffic(c: Configuration, r: Raster, p: Parameters, in_bytes, out_bytes) -> 
     left = jnp.maximum(1.0 - filled, 0.0)
     refilled = (again_a + again_b + 1.0) * per_capacity
     most = jnp.maximum(jnp.maximum(left, refilled), TINY)
-    per_later = per.k_tiles * inverse(turns)
+    per_later = per.k_tiles * per_turn
     again_a, again_b = again_a * per_later, again_b * per_later
     first = (wave.a_bytes * dram_a + wave.b_bytes * dram_b) * absent
     later = (again_a * dram_a + again_b * dram_b) * absent
     stored = rows * cols * out_bytes * per.k_tiles
 
-    miss_a, miss_b = _missing(p, r.active * inverse(span_a), r.active * inverse(span_b))
-    part_a = jnp.sqrt(jnp.clip(again_a * inverse(wave.a_bytes), 1e-6, 1.0))
-    part_b = jnp.sqrt(jnp.clip(again_b * inverse(wave.b_bytes), 1e-6, 1.0))
+    miss_a, miss_b = _missing(p, r.active * per_span_a, r.active * per_span_b)
+    part_a = jnp.sqrt(jnp.clip(again_a * per_a, 1e-6, 1.0))
+    part_b = jnp.sqrt(jnp.clip(again_b * per_b, 1e-6, 1.0))
+    per_filled, per_most = inverses(jnp.maximum(1.0, filled), most)
     return Traffic(
         inside_bytes=inside_a + inside_b,
         outside_bytes=slot_bytes - a_bytes - b_bytes,
         slices_bytes=inside_a + inside_b - COALESCED_SHARE * merged,
         box_bytes=jnp.maximum(slot_bytes, box_bytes * row_bytes),
         stored_bytes=stored,
-        dram_first_bytes=first * (1.0 + inverse(jnp.maximum(1.0, filled))),
-        dram_later_bytes=later * (1.0 + left * inverse(most)) + stored * r.active * (1.0 - warm),
+        dram_first_bytes=first * (1.0 + per_filled),
+        dram_later_bytes=later * (1.0 + left * per_most) + stored * r.active * (1.0 - warm),
         miss_first=absent * (1.0 - (1.0 - miss_a) * (1.0 - miss_b)),
         miss_later=absent * (1.0 - (1.0 - part_a * miss_a) * (1.0 - part_b * miss_b)),
         a_share=c.block_m * per.edges,
@@ -127,10 +131,10 @@ def _missing(p: Parameters, sharers_a, sharers_b):
     if is_number(p.sharing, 0.0):
         return 1.0, 1.0
 
-    def miss(sharers):
-        return inverse(1.0 + p.sharing * logarithm(jnp.maximum(sharers, 1.0)))
+    def hits(sharers):
+        return 1.0 + p.sharing * logarithm(jnp.maximum(sharers, 1.0))
 
-    return miss(sharers_a), miss(sharers_b)
+    return inverses(hits(sharers_a), hits(sharers_b))
 
 
 class _Wave(NamedTuple):
