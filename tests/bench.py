@@ -142,8 +142,8 @@ def on_device() -> Iterator[Figure]:
         numbers = jax.device_put(np.arange(ON_DEVICE) % len(source.product))
 
         def one() -> None:
-            inputs = source.inputs(numbers)
-            jax.block_until_ready(formulas(inputs, ("time_us",), Form(neutral=source.neutral)))
+            packed = source.packed(numbers)
+            jax.block_until_ready(formulas(packed, ("time_us",), Form(neutral=source.neutral)))
 
         yield million(ON_DEVICE / seconds(one)[0])
 

@@ -33,6 +33,7 @@ LAYERS = (
     "traffic",
     "durations",
     "bounds",
+    "inputs",
     "rows",
     "programs",
     "queues",

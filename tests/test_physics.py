@@ -12,9 +12,10 @@ from wsjax.arithmetic import divides, floor_div, inverse, inverses, logarithm, s
 from wsjax.durations import Kernel, Machine, kernel
 from wsjax.events import Pipeline
 from wsjax.hardware import load_hardware
+from wsjax.inputs import Inputs, pack
 from wsjax.limits import Facts
 from wsjax.parameters import PARAMETERS, Parameters
-from wsjax.programs import UNPROVED, Form, Inputs, formulas
+from wsjax.programs import UNPROVED, Form, formulas
 from wsjax.raster import ceil_div, raster, window
 from wsjax.space import COLUMNS, SCHEDULES, Configuration
 
@@ -75,7 +76,7 @@ def test_a_kernel_is_its_full_waves_with_the_first_and_the_last_exchanged():
     c = configurations(rows, seed=1)
     found: Kernel = kernels(c, machine(TYPICAL))
     inputs = Inputs(c, machine(TYPICAL), True)
-    times = np.asarray(formulas(inputs, ("time_us",), Form())["time_us",])
+    times = np.asarray(formulas(pack(inputs), ("time_us",), Form())["time_us",])
     settled = times != UNPROVED
     assert np.mean(settled) > 0.9
     several = np.asarray(found.full.tiles) > 1

@@ -7,6 +7,7 @@ solved (`queues`). All arithmetic is float64, unless closed forms are asked for 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 from wsjax.durations import Machine
 from wsjax.events import SERIAL
 from wsjax.hardware import Hardware
+from wsjax.inputs import Inputs, Packed, pack
 from wsjax.limits import Facts
 from wsjax.programs import (
     KINDS,
@@ -24,7 +26,6 @@ from wsjax.programs import (
     PARTS,
     UNPROVED,
     Form,
-    Inputs,
     Prediction,
     describe,
     formulas,
@@ -89,7 +90,7 @@ class _Feed(NamedTuple):
 
     rows: int
     size: int
-    part: Callable[[int, int, int], Inputs]
+    part: Callable[[int, int, int], Packed]
     at: Callable[[np.ndarray], Inputs]
     alone: bool
     neutral: tuple[str, ...]
@@ -98,19 +99,16 @@ class _Feed(NamedTuple):
 def _given(inputs: Inputs, rows: int) -> _Feed:
     """Rows whose columns are in memory; few take a program in which all is data, and so but one."""
 
-    def few(start: int, stop: int, size: int) -> Inputs:
-        return inputs.spread(np.minimum(np.arange(start, start + size), stop - 1))
+    def few(start: int, stop: int, size: int) -> Packed:
+        return pack(inputs.spread(np.minimum(np.arange(start, start + size), stop - 1)))
 
     if rows < CHUNKS[0]:
         return _Feed(rows, FEW, few, inputs.take, False, ())
-    with jax.enable_x64(True):
-        shared = jax.tree.map(lambda x: x if np.ndim(x) else jax.device_put(x), inputs)
+    packed = pack(inputs)
 
-    def part(start: int, stop: int, size: int) -> Inputs:
-        mine = shared.take(np.s_[start:stop])
-        if stop - start < size:
-            mine = mine.take(np.minimum(np.arange(size), stop - start - 1))
-        return jax.tree.map(lambda x: over_devices(x) if np.ndim(x) else x, mine)
+    def part(start: int, stop: int, size: int) -> Packed:
+        columns = (lengthened(column[start:stop], size) for column in packed.columns)
+        return replace(packed, columns=tuple(map(over_devices, columns)))
 
     schedule = inputs.configuration.schedule
     alone = not np.ndim(schedule) and int(schedule) == SERIAL
@@ -121,8 +119,8 @@ def _given(inputs: Inputs, rows: int) -> _Feed:
 def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
     """Rows that are made on the device from their numbers."""
 
-    def part(start: int, stop: int, size: int) -> Inputs:
-        return source.inputs(lengthened(numbers[start:stop], size))
+    def part(start: int, stop: int, size: int) -> Packed:
+        return source.packed(lengthened(numbers[start:stop], size))
 
     def at(rows: np.ndarray) -> Inputs:
         size = size_of(len(rows))

@@ -25,8 +25,9 @@ from wsjax.decide import as_term, either, whole, z3_terms
 from wsjax.durations import kernel
 from wsjax.errors import InputError
 from wsjax.events import PINGPONG, SERIAL, Pipeline
+from wsjax.inputs import Inputs
 from wsjax.limits import smem_bytes
-from wsjax.programs import Inputs, floats, neutral_names, without
+from wsjax.programs import floats, neutral_names, without
 from wsjax.space import Axis
 from wsjax.spaces import KERNEL
 

@@ -18,8 +18,9 @@ from wsjax.closed import closed, exchange_us, lower_bound, slopes
 from wsjax.durations import kernel
 from wsjax.events import PINGPONG, Outcome, Pipeline, isolate
 from wsjax.hardware import Hardware
+from wsjax.inputs import Inputs
 from wsjax.objectives import ROUNDING
-from wsjax.programs import WIDE, Inputs, floats, neutral_names, without
+from wsjax.programs import WIDE, floats, neutral_names, without
 from wsjax.queues import SIZES, outcomes, pieces, size_of
 from wsjax.rows import lengthened
 from wsjax.space import Configuration

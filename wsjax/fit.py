@@ -25,8 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
 
+from wsjax.inputs import Inputs
 from wsjax.parameters import Parameters
-from wsjax.programs import Inputs, predict_row
+from wsjax.programs import predict_row
 
 CHUNK = 2_048
 MAX_STEPS = 60

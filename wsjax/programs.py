@@ -1,7 +1,6 @@
 """The compiled programs of a batch: one row's prediction, vmapped over chunks and queues of rows.
 
-A row is a configuration on a machine; `Inputs` holds many. A column that is constant stays a
-scalar and costs nothing a row; the set of such columns, never the number of rows, makes a program.
+A row is a configuration on a machine; `Inputs` holds many.
 """
 
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from wsjax.arithmetic import divides
 from wsjax.closed import closed, exchange_us, isolated, lower_bound, slopes
 from wsjax.durations import Machine, kernel
 from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Outcome, Pipeline, isolate
+from wsjax.inputs import Inputs, Packed, unpack
 from wsjax.limits import REASONS, checks, smem_bytes
 from wsjax.parameters import PARAMETERS, Parameters
 from wsjax.space import Configuration
@@ -174,27 +174,6 @@ def predict_row(
     return Row(prediction, time_exact, all_exact)
 
 
-class Inputs(NamedTuple):
-    """What a row's prediction depends on; each leaf an array over the rows or a scalar."""
-
-    configuration: Configuration
-    machine: Machine
-    legal: Any
-
-    @property
-    def axes(self):
-        """vmap's in_axes: 0 for the columns that vary."""
-        return jax.tree.map(lambda x: 0 if jnp.ndim(x) else None, self)
-
-    def take(self, rows) -> "Inputs":
-        """The columns at `rows` (a slice or an index array); scalars stay."""
-        return jax.tree.map(lambda x: x[rows] if np.ndim(x) else x, self)
-
-    def spread(self, rows) -> "Inputs":
-        """The columns at `rows`, scalars repeated, so that every queue has one form."""
-        return jax.tree.map(lambda x: x[rows] if np.ndim(x) else np.full(len(rows), x), self)
-
-
 def neutral_names(parameters: Parameters) -> tuple[str, ...]:
     """Parameters that are neutral in all rows, so that their terms may be left out."""
     return tuple(
@@ -230,8 +209,9 @@ number. One program of all fields takes three times as long."""
 
 
 @partial(jax.jit, static_argnames="form")
-def _fields(inputs: Inputs, form: Form) -> dict[str, Any]:
+def _fields(packed: Packed, form: Form) -> dict[str, Any]:
     """All fields but `tflops`, for programs that drop what they do not return: traced but once."""
+    inputs = unpack(packed)
 
     def one(i: Inputs):
         c = i.configuration._replace(schedule=SERIAL) if form.alone else i.configuration
@@ -246,8 +226,8 @@ def _fields(inputs: Inputs, form: Form) -> dict[str, Any]:
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
 
 
-def _some(inputs: Inputs, fields: tuple[str, ...], form: Form) -> dict[str, Any]:
-    found = _fields(inputs, form)
+def _some(packed: Packed, fields: tuple[str, ...], form: Form) -> dict[str, Any]:
+    found = _fields(packed, form)
     return {name: found[name] for name in fields}
 
 
@@ -256,14 +236,14 @@ _few = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=BRIEF
 
 
 @partial(jax.jit, static_argnames=("fields", "form"), compiler_options=WIDE)
-def _pair(inputs: Inputs, fields: tuple[str, str], form: Form) -> Any:
-    found = _fields(inputs, form)
+def _pair(packed: Packed, fields: tuple[str, str], form: Form) -> Any:
+    found = _fields(packed, form)
     first, second = (found[name] for name in fields)
     return lax.complex(first, second.astype(first.dtype))
 
 
 def formulas(
-    inputs: Inputs, fields: Sequence[str], form: Form, *, few: bool = False
+    packed: Packed, fields: Sequence[str], form: Form, *, few: bool = False
 ) -> dict[tuple[str, ...], Any]:
     """These fields of a chunk's prediction by the closed form, by name; or by two names, as the
     parts of complex numbers.
@@ -272,13 +252,13 @@ def formulas(
     that is not exact. few: one program for all fields, which is compiled sooner and runs slower.
     """
     pairs = [pair for pair in PAIRS if {*pair} <= {*fields} and not few]
-    found: dict[tuple[str, ...], Any] = {pair: _pair(inputs, pair, form) for pair in pairs}
+    found: dict[tuple[str, ...], Any] = {pair: _pair(packed, pair, form) for pair in pairs}
     left = tuple(name for name in fields if name not in {"tflops", *chain(*pairs)})
     if left:
-        found |= {(name,): x for name, x in (_few if few else _many)(inputs, left, form).items()}
+        found |= {(name,): x for name, x in (_few if few else _many)(packed, left, form).items()}
     if "tflops" in fields:
         times = next(x for names, x in found.items() if names[0] == "time_us")
-        found["tflops",] = _rates(inputs, times)
+        found["tflops",] = _rates(packed, times)
     return found
 
 
@@ -288,8 +268,9 @@ def tflops(c: Configuration, time_us):
 
 
 @jax.jit
-def _rates(inputs: Inputs, times_us):
+def _rates(packed: Packed, times_us):
     """The `tflops` of a chunk, of times that are alone or the first of a pair."""
+    inputs = unpack(packed)
     axes = (inputs.axes.configuration, 0)
     rate = jax.vmap(lambda c, time_us: tflops(floats(c), time_us), in_axes=axes)
     return rate(inputs.configuration, jnp.real(times_us))

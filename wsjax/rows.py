@@ -93,7 +93,7 @@ def columns_at(
 
 def lengthened(rows: np.ndarray, length: int) -> np.ndarray:
     """`length` rows, the last one repeated, so that programs of few sizes serve all."""
-    return rows[np.minimum(np.arange(length), len(rows) - 1)]
+    return rows if len(rows) == length else rows[np.minimum(np.arange(length), len(rows) - 1)]
 
 
 def over_devices(rows):

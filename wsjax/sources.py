@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from wsjax.hardware import Hardware
+from wsjax.inputs import Inputs, Packed, pack
 from wsjax.limits import Facts
-from wsjax.programs import Inputs, neutral_names, reason_of
+from wsjax.programs import neutral_names, reason_of
 from wsjax.rows import (
     Axes,
     Base,
@@ -37,6 +38,11 @@ def _inputs(base: Base, shape: Shape, axes: Axes, numbers) -> Inputs:
     c, machine = assemble(base, columns_at(shape.names, shape.lengths, axes, numbers))
     c = c._replace(m=jnp.broadcast_to(c.m, numbers.shape))
     return Inputs(c, machine, None)
+
+
+@partial(jax.jit, static_argnames=("shape",))
+def _packed(base: Base, shape: Shape, axes: Axes, numbers) -> Packed:
+    return pack(_inputs(base, shape, axes, numbers))
 
 
 @partial(jax.jit, static_argnames=("shape",))
@@ -76,6 +82,11 @@ class Source:
         """Rows of these numbers that are legal, on the device."""
         with jax.enable_x64(True):
             return _inputs(self.base, self._shape, self._axes, over_devices(numbers))
+
+    def packed(self, numbers: np.ndarray) -> Packed:
+        """`inputs`, as programs take them."""
+        with jax.enable_x64(True):
+            return _packed(self.base, self._shape, self._axes, over_devices(numbers))
 
     def reasons(self, numbers: np.ndarray) -> np.ndarray:
         """Codes into limits.REASONS, 0 for rows that are legal."""

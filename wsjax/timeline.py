@@ -22,7 +22,7 @@ from wsjax.durations import kernel
 from wsjax.errors import InputError, gather
 from wsjax.events import SERIAL, Pipeline
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.programs import Inputs
+from wsjax.inputs import Inputs
 from wsjax.space import Configuration
 from wsjax.steps import Steps, count, numbers
 
