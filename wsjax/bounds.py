@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from wsjax.closed import slopes
-from wsjax.durations import CLOCK_FLOP_PER_US, CLOCK_US, STEP_SOFTNESS, Machine, kernel
+from wsjax.durations import CLOCK_FLOP_PER_US, CLOCK_US, Machine, kernel
 from wsjax.events import MAX_STAGES, PINGPONG, SERIAL, Pipeline
 from wsjax.parameters import INF
 from wsjax.raster import ceil_div
@@ -207,9 +207,7 @@ def _joined_us(c: Configuration, machine: Machine, family: Family, launch: _Laun
 def _softest_us(machine: Machine, full: _Wave, turns):
     """At most `turns` times what softness adds to a step, in any ring of a family."""
     p = machine.parameters
-    step = p.softness * STEP_SOFTNESS
-    arrival_us = full.load_us + full.latency_us
-    rate_us = jnp.maximum(full.load_us, full.compute_us) * (1.0 + jnp.sqrt(step))
+    step_us = full.load_us + full.latency_us + full.compute_us
+    rate_us = jnp.maximum(full.load_us, full.compute_us)
     softness = p.softness + p.dram_softness * jnp.maximum(1.0 - p.softness, 0.0)
-    ring_us = jnp.sqrt(softness * rate_us * (arrival_us + full.compute_us) * turns)
-    return turns * jnp.sqrt(step * full.load_us * full.compute_us) + full.compute_us + ring_us
+    return full.compute_us + jnp.sqrt(softness * rate_us * step_us * turns)

@@ -5,10 +5,11 @@ W = 2 block_m block_n block_k flop. With the bytes of `traffic`, in a wave of `a
 
     ports    = max(bytes / load_throughput, active (coalesced bytes + stores) / l2_throughput)
                * slowdown
-    load     = max(load_issue * slowdown, ports + dram bytes / dram_throughput + zero fill)
+    load     = max(load_issue * slowdown, ports + dram bytes / dram_throughput
+               + outside bytes / load_throughput * (1 + out_of_bounds_cost * active / sms))
     latency  = (load_latency + box bytes / latency_throughput + crowding_latency * active / sms)
                * slowdown + miss share * dram_latency
-               of which the transfer hides a part: soft_max(load, latency; exposure) - load
+               of which the transfer hides all but a share, latency_exposure, of what it can
     compute  = (max(W / flop rate, operand bytes / smem_throughput) + start-up + sync
                + draining, if no MMA stays in flight) * slowdown + spills
     epilogue = (epilogue_startup + tile bytes / store_throughput
@@ -40,7 +41,6 @@ from wsjax.traffic import Traffic, traffic
 CLOCK_FLOP_PER_US = 1e9
 CLOCK_US = 100.0
 """The flop rate to which `clock_drop` refers, and how long the clock takes to fall."""
-STEP_SOFTNESS = 0.25
 RING_SHARE = 0.75
 IDLE_STORES = 2.0
 SPILL_BYTES = 8.0
@@ -254,7 +254,7 @@ def _arrivals(t: Traffic, p: Parameters, cost: Costs, slowdown, *waves: _Wave) -
         slices_us = scaled(cost.l2, wave.active * slices_bytes)
         ports_us = jnp.maximum(scaled(cost.load, wave.ctas) * t.inside_bytes, slices_us) * slowdown
         dram_us = scaled(cost.dram, wave.dram_bytes)
-        filling = scaled(p.out_of_bounds_cost, jnp.sqrt(wave.share * jnp.sqrt(wave.share)))
+        filling = scaled(p.out_of_bounds_cost, wave.share)
         return ports_us + dram_us + outside_us * (1.0 + filling), dram_us
 
     moved = [move(wave) for wave in waves]
@@ -277,7 +277,8 @@ def _step(
     latency_us = p.load_latency_us + tile.box_us
     latency_us += scaled(p.crowding_latency_us, jnp.minimum(wave.share, 1.0))
     latency_us = latency_us * slowdown + wave.miss_us
-    latency_us = soft_max(p.latency_exposure, load_us, latency_us) - load_us
+    beside_us = jnp.minimum(load_us, latency_us)
+    latency_us = jnp.maximum(latency_us - load_us, 0.0) + p.latency_exposure * beside_us
 
     compute_us = (tile.matrix_us + tile.fixed_us) * slowdown + tile.spilled_us
     shared_us = wave.ctas * compute_us
@@ -288,8 +289,7 @@ def _step(
     ring_us = jnp.maximum(ring_us, short_us + tile.unqueued * compute_us * tile.per_depth)
     more = scaled(p.dram_softness, arrival.dram_part * (1.0 - p.softness))
     softness = p.softness if is_number(more, 0.0) else p.softness + more
-    soft_us = soft_max(p.softness * STEP_SOFTNESS, load_us, shared_us)
-    soft_us = soft_max(softness, soft_us, ring_us)
+    soft_us = soft_max(softness, jnp.maximum(load_us, shared_us), ring_us)
     extra_us = jnp.maximum(soft_us - bound_us, 0.0) * tile.early
 
     period_us = bound_us + extra_us

@@ -90,7 +90,9 @@ PARAMETERS: dict[str, Parameter] = {
     "load_throughput_bytes_per_us": _rate("what one SM can pull", 180e3),
     "l2_throughput_bytes_per_us": _rate("the L2 slices, requests coalesced", 11e6),
     "dram_throughput_bytes_per_us": _rate("DRAM, all of it", 13e6),
-    "out_of_bounds_cost": Parameter("1", "extra cost of a byte out of bounds", 0.0, 5.0),
+    "out_of_bounds_cost": Parameter(
+        "1", "extra cost of a byte out of bounds, all SMs busy", 0.0, 5.0
+    ),
     "pitch_cost": Parameter("1", "extra cost of a byte at a row pitch of odd 16 B", 0.0, 0.8),
     "short_row_cost": Parameter("1", "extra cost of a byte in rows of 64 B", 0.0, 0.6),
     "l2_capacity_bytes": Parameter("B", "what L2 keeps between waves", INF, 45e6, 0.5),
@@ -103,7 +105,7 @@ PARAMETERS: dict[str, Parameter] = {
     "dram_latency_first_us": _time("latency of a miss in the first wave", 0.55),
     "dram_latency_us": _time("latency of a miss later", 0.5),
     "sharing": Parameter("1", "s CTAs share a tile: misses / (1 + x log s)", 0.0, 0.15),
-    "latency_exposure": Parameter("1", "of latency beside transfer: 1 adds up", 1.0, 0.03),
+    "latency_exposure": Parameter("1", "share of latency beside transfer not hidden", 1.0, 0.1),
     "compute_throughput_flop_per_us": _rate("an SM's matrix unit", 7.8e6, unit="flop/µs"),
     "compute_throughput_bytes_per_us": _rate("the paper's basis", 25e3),
     "smem_throughput_bytes_per_us": _rate("operands from shared memory", 230e3),

@@ -2,7 +2,8 @@
 
 **Bytes inside.** An edge tile loads only what lies in the matrix: on average
 (m / tiles_m) (k / k_tiles) elements of A a step. The rest of the box is filled with zeros, at the
-price of a byte inside and `out_of_bounds_cost` times that more (0: the paper's machine).
+price of a byte inside and, with all SMs at it, `out_of_bounds_cost` times that more (0: the paper's
+machine).
 
 **Price of a byte.** A row pitch that is no multiple of 128 B costs `pitch_cost` more at odd
 multiples of 16 B, 0.32 of that at 32 B, 0.16 at 64 B. Rows of less than 128 B along k cost
