@@ -5,6 +5,7 @@ form) on two host threads. The rows whose closed form is not proved are gathered
 solved (`queues`). All arithmetic is float64, unless closed forms are asked for in float32.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -41,6 +42,8 @@ FEW = 256
 """Rows of a program that is compiled soon, for tables that are too small to be worth another."""
 CHUNKS = (8_192, 65_536, 131_072)
 THREADS = 2
+ALIGNMENT_BYTES = 64
+"""Columns that lie at a multiple of it are read in place, others are copied."""
 TABLE = tuple(name for name in Prediction._fields if name not in PARTS)
 """What tables hold of a prediction."""
 
@@ -86,7 +89,8 @@ def times_us(
 class _Feed(NamedTuple):
     """Rows for the programs, `size` at once: `part(start, stop, size)` are rows start to stop, the
     last repeated to `size`; `at(rows)` those at some positions, as columns in memory. `alone`: all
-    are `serial`; `neutral`: parameters whose terms are left out."""
+    are `serial`; `neutral`: parameters whose terms are left out; `early`: rows by which parts begin
+    before multiples of the size."""
 
     rows: int
     size: int
@@ -94,6 +98,7 @@ class _Feed(NamedTuple):
     at: Callable[[np.ndarray], Inputs]
     alone: bool
     neutral: tuple[str, ...]
+    early: int = 0
 
 
 def _given(inputs: Inputs, rows: int) -> _Feed:
@@ -113,7 +118,14 @@ def _given(inputs: Inputs, rows: int) -> _Feed:
     schedule = inputs.configuration.schedule
     alone = not np.ndim(schedule) and int(schedule) == SERIAL
     neutral = neutral_names(inputs.machine.parameters)
-    return _Feed(rows, _size(rows, CHUNKS), part, inputs.take, alone, neutral)
+    size, early = _size(rows, CHUNKS), _early(packed.columns)
+    return _Feed(rows, size, part, inputs.take, alone, neutral, early)
+
+
+def _early(columns: Sequence[np.ndarray]) -> int:
+    """By how many rows parts begin early, so that there most columns are aligned."""
+    past = [x.ctypes.data % ALIGNMENT_BYTES // x.itemsize for x in columns]
+    return Counter(past).most_common(1)[0][0]
 
 
 def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
@@ -185,6 +197,7 @@ def _formulas(feed: _Feed, found: dict[str, np.ndarray], single: bool) -> None:
 
     def run(start: int) -> None:
         stop = min(start + feed.size, feed.rows)
+        start = max(start, 0)
         with jax.enable_x64(True):
             part = feed.part(start, stop, feed.size)
             results = formulas(part, tuple(found), form, few=feed.size == FEW)
@@ -193,7 +206,7 @@ def _formulas(feed: _Feed, found: dict[str, np.ndarray], single: bool) -> None:
             for name, column in zip(names, (held.real, held.imag), strict=False):
                 found[name][start:stop] = column
 
-    list(_threads().map(run, range(0, feed.rows, feed.size)))
+    list(_threads().map(run, range(-feed.early, feed.rows, feed.size)))
 
 
 def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction]]:
