@@ -164,8 +164,8 @@ for number, text in enumerate(sys.argv[2:]):
     sweep(run, folder)
     for path in sorted(folder.iterdir()):
         digest.update(path.read_bytes())
-rows = Source(run.hardware[0], run.product(run.hardware[0])).inputs(np.zeros(256, int))
-print(len(rows.configuration.m.sharding.device_set), digest.hexdigest())
+rows = Source(run.hardware[0], run.product(run.hardware[0])).packed(np.zeros(256, int))
+print(len(rows.columns[0].sharding.device_set), digest.hexdigest())
 """
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsjax
-from wsjax import layout, stores
+from wsjax import layout, shards, stores
 from wsjax.cli import main
 from wsjax.errors import InputError, WsjaxError
 from wsjax.spec import parse_spec
@@ -373,9 +373,11 @@ def test_rows_of_a_file_stay_what_they_were(tmp_path):
     for rows in (30, 2**20):
         with pytest.raises(InputError, match="its files have another number of rows"):
             wsjax.sweep(run(), out, shard_rows=rows)
-    wsjax.sweep(run(), tmp_path / "plain")
-    wsjax.sweep(run(), tmp_path / "default", shard_rows=2**20)
-    assert files(tmp_path / "plain") == files(tmp_path / "default")
+
+
+def test_files_are_some_at_least_of_a_sweep_that_takes_time():
+    rows = {1: 2**18, 2**18: 2**18, 2**20 + 1: 2**18 + 1, 3 * 2**20: 3 * 2**18, 2**40: 2**20}
+    assert {candidates: shards.usual_rows(candidates) for candidates in rows} == rows
 
 
 def test_machines_of_a_sweep_have_the_same_columns(tmp_path):

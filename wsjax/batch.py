@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ import numpy as np
 from wsjax.durations import Machine
 from wsjax.events import SERIAL
 from wsjax.hardware import Hardware
-from wsjax.inputs import Inputs, Packed, pack
+from wsjax.inputs import Inputs, Packed, pack, unpack
 from wsjax.limits import Facts
 from wsjax.programs import (
     KINDS,
@@ -28,10 +29,10 @@ from wsjax.programs import (
     UNPROVED,
     Form,
     Prediction,
-    describe,
     formulas,
     neutral_names,
-    pipelines,
+    opened,
+    settled,
 )
 from wsjax.queues import outcomes, queues, size_of
 from wsjax.rows import lengthened, over_devices
@@ -137,7 +138,8 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
     def at(rows: np.ndarray) -> Inputs:
         size = size_of(len(rows))
         full = lengthened(numbers[rows], -(-len(rows) // size) * size)
-        return _to_numpy(source.inputs(full), len(rows))
+        inputs = unpack(jax.tree.map(np.asarray, source.packed(full)))
+        return inputs.take(np.s_[: len(rows)])
 
     rows, alone = len(numbers), source.schedule == SERIAL
     return _Feed(rows, _size(rows, CHUNKS[:-1]), part, at, alone, source.neutral)
@@ -221,12 +223,16 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
     def solve(queue: np.ndarray) -> tuple[np.ndarray, Prediction]:
         with jax.enable_x64(True):
             full = inputs.spread(lengthened(queue, size_of(len(queue))))
-            outcome, scanned = outcomes(pipelines(full), len(queue))
-            found, scanned = _to_numpy((describe(full, outcome), scanned), len(queue))
+            pipeline, prediction = opened(full)
+            outcome, scanned = outcomes(pipeline, len(queue))
+            found = settled(jax.tree.map(np.asarray, prediction), full.configuration, outcome)
         method = np.where(scanned, METHODS.index("scan"), METHODS.index("periodic"))
-        return rows[queue], found._replace(method=method)
+        return rows[queue], jax.tree.map(
+            itemgetter(slice(len(queue))), found._replace(method=method)
+        )
 
-    yield from _threads().map(solve, queues(stages, steps))
+    todo = queues(stages, steps)
+    yield from (_threads().map if len(todo) > 1 else map)(solve, todo)
 
 
 @cache
@@ -238,8 +244,3 @@ def _threads() -> ThreadPoolExecutor:
 def _size(rows: int, sizes: Sequence[int]) -> int:
     """The greatest size of which the rows fill a quarter, or the least."""
     return max((size for size in sizes if size <= 4 * rows), default=sizes[0])
-
-
-def _to_numpy(results: Any, rows: int) -> Any:
-    """A program's results without the repeated rows."""
-    return jax.tree.map(lambda x: np.asarray(x)[:rows] if np.ndim(x) else np.asarray(x), results)

@@ -20,14 +20,13 @@ from wsjax.events import PINGPONG, Outcome, Pipeline, isolate
 from wsjax.hardware import Hardware
 from wsjax.inputs import Inputs
 from wsjax.objectives import ROUNDING
-from wsjax.programs import WIDE, floats, neutral_names, without
+from wsjax.programs import WIDE, counted, floats, neutral_names, without
 from wsjax.queues import SIZES, outcomes, pieces, size_of
 from wsjax.rows import lengthened
 from wsjax.space import Configuration
 
 CHUNKS = (8_192, 65_536)
 """How many kernels a program takes at once."""
-WHOLE = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
 
 
 class Figures(NamedTuple):
@@ -108,7 +107,7 @@ def _rows(inputs: Inputs, neutral: tuple[str, ...]) -> _Rows:
             jnp.where(settled, outcome.dma_wait_us, 0.0),
             timed,
             settled,
-            p._replace(**{name: getattr(p, name).astype(int) for name in WHOLE}),
+            counted(p),
             whole.launch_us,
             exchanged_us,
         )

@@ -100,7 +100,7 @@ class _Plan(NamedTuple):
 
 def _plan(run: Spec, machine: Hardware, shard_rows: int | None) -> _Plan:
     product = _product(run, machine)
-    rows = _rows_of(run, product, shard_rows or shards.SHARD_ROWS)
+    rows = _rows_of(run, product, shard_rows or shards.usual_rows(len(product)))
     return _Plan(Source(machine, product), _bounds(run, product), rows)
 
 

@@ -276,20 +276,41 @@ def _rates(packed: Packed, times_us):
     return rate(inputs.configuration, jnp.real(times_us))
 
 
-@partial(jax.jit, compiler_options=BRIEF)
-def pipelines(inputs: Inputs) -> Pipeline:
-    """The pipelines of full columns, counts and choices as whole numbers."""
-    numbers = jax.tree.map(lambda x: x * 1.0, inputs.configuration)
-    p = jax.vmap(kernel)(numbers, inputs.machine).full
+def counted(p: Pipeline) -> Pipeline:
+    """A pipeline with counts and choices as whole numbers."""
     whole = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
     return p._replace(**{name: getattr(p, name).astype(int) for name in whole})
 
 
+class Open(NamedTuple):
+    """Rows whose outcome is not known: their pipelines, and what they are predicted if the
+    recurrences take no time."""
+
+    pipeline: Pipeline
+    prediction: Prediction
+
+
 @partial(jax.jit, compiler_options=BRIEF)
-def describe(inputs: Inputs, outcome: Outcome) -> Prediction:
-    """The predictions of full columns whose outcomes are known."""
+def opened(inputs: Inputs) -> Open:
+    """The rows of full columns, for `settled`."""
 
-    def one(i: Inputs, known: Outcome) -> Prediction:
-        return predict_row(i.configuration, i.machine, i.legal, known).prediction
+    def one(i: Inputs) -> Open:
+        p = counted(kernel(floats(i.configuration), i.machine).full)
+        none = Outcome(0.0, 0.0, 0.0)
+        return Open(p, predict_row(i.configuration, i.machine, i.legal, none).prediction)
 
-    return jax.vmap(one)(inputs, outcome)
+    return jax.vmap(one)(inputs)
+
+
+def settled(rows: Prediction, c: Configuration, outcome: Outcome) -> Prediction:
+    """The predictions of `Open` rows, numpy columns as c, whose outcomes are known."""
+    time_us = rows.time_us + outcome.end_us
+    with np.errstate(divide="ignore"):
+        rate = tflops(c, time_us)
+    return rows._replace(
+        time_us=time_us,
+        math_wait_us=rows.math_wait_us + outcome.math_wait_us,
+        dma_wait_us=rows.dma_wait_us + outcome.dma_wait_us,
+        steady_us=rows.steady_us + outcome.end_us,
+        tflops=rate,
+    )

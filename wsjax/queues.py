@@ -14,7 +14,7 @@ from wsjax.events import Outcome, Pipeline, simulate_queue
 from wsjax.rows import lengthened
 
 FEW = 256
-SIZES = (16, FEW, 4_096)
+SIZES = (64, FEW, 4_096)
 DEPTHS = (4, 8, 16, 32)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-SHARD_ROWS = 2**20
+SHARD_ROWS_LEAST, SHARD_ROWS = 2**18, 2**20
 """Rows of a file: candidates, or, where only the best are kept, those."""
 SHARD_CANDIDATES = 2**30
 """Candidates of a file of best rows, at most, if one problem has not more."""
@@ -64,6 +64,11 @@ class Written(NamedTuple):
     best: Best = Best()
     evaluated: int = 0
     bounded: int = 0
+
+
+def usual_rows(candidates: int) -> int:
+    """Rows of a file of so many candidates: a quarter, so that some are made at once, in bounds."""
+    return min(max(-(-candidates // 4), SHARD_ROWS_LEAST), SHARD_ROWS)
 
 
 def rows_of(product: Product, best: int | None, shard_rows: int) -> int:

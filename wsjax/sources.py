@@ -33,16 +33,11 @@ TRIED_ROWS = 2**20
 
 
 @partial(jax.jit, static_argnames=("shape",))
-def _inputs(base: Base, shape: Shape, axes: Axes, numbers) -> Inputs:
+def _packed(base: Base, shape: Shape, axes: Axes, numbers) -> Packed:
     """What all rows share stays a scalar, but for m, which says how many rows there are."""
     c, machine = assemble(base, columns_at(shape.names, shape.lengths, axes, numbers))
     c = c._replace(m=jnp.broadcast_to(c.m, numbers.shape))
-    return Inputs(c, machine, None)
-
-
-@partial(jax.jit, static_argnames=("shape",))
-def _packed(base: Base, shape: Shape, axes: Axes, numbers) -> Packed:
-    return pack(_inputs(base, shape, axes, numbers))
+    return pack(Inputs(c, machine, None))
 
 
 @partial(jax.jit, static_argnames=("shape",))
@@ -78,13 +73,8 @@ class Source:
         constant = self.product.constants.get("schedule")
         return None if constant is None else int(constant)
 
-    def inputs(self, numbers: np.ndarray) -> Inputs:
-        """Rows of these numbers that are legal, on the device."""
-        with jax.enable_x64(True):
-            return _inputs(self.base, self._shape, self._axes, over_devices(numbers))
-
     def packed(self, numbers: np.ndarray) -> Packed:
-        """`inputs`, as programs take them."""
+        """Rows of these numbers that are legal, on the device."""
         with jax.enable_x64(True):
             return _packed(self.base, self._shape, self._axes, over_devices(numbers))
 

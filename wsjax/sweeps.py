@@ -70,9 +70,9 @@ def sweep(
     same sweep is completed; the result is the same, byte for byte.
 
     shard_rows: rows of a file (of the best, where only these are kept), and of the work that one
-    interruption loses; default: as the directory has them, or 1,048,576. engine: `local`, or `ray`:
-    on the cluster at `address` (see `wsjax.clusters`). `progress(done, candidates)` is called after
-    every block.
+    interruption loses; default: as the directory has them, or a quarter of a machine's candidates,
+    from 262,144 to 1,048,576. engine: `local`, or `ray`: on the cluster at `address` (see
+    `wsjax.clusters`). `progress(done, candidates)` is called after every block.
 
     Raises InputError for mistakes in the files, and for a directory that holds anything else.
     """
@@ -172,8 +172,7 @@ def _shard_rows(given: int | None, place: Store) -> int | None:
             f"--shard-rows: expected a whole number from 1 to {SHARD_ROWS_MAX:,}, not {given!r}"
         )
     own = described(place).get(ROWS_KEY, "") if given is None else ""
-    rows = int(own) if own.isdecimal() else given
-    return None if rows == shards.SHARD_ROWS else rows
+    return int(own) if own.isdecimal() else given
 
 
 def _read(piece: Piece, dataset: Dataset, run: Spec) -> Best | None:

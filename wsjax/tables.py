@@ -395,6 +395,4 @@ def numbers(values: "pa.Array", choices: tuple[str, ...] = ()) -> np.ndarray:
 
 def rows(columns: Mapping[str, "pa.Array"], positions: Sequence[int]) -> list[dict[str, Any]]:
     """Rows as plain Python values."""
-    import pyarrow as pa
-
-    return pa.table(dict(columns)).take(list(positions)).to_pylist()
+    return [{name: column[i].as_py() for name, column in columns.items()} for i in positions]

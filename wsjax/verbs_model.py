@@ -63,7 +63,8 @@ def sweep(
         str | None, Parameter(help="directory or URI (s3://, gs://); default: results/NAME")
     ] = None,
     shard_rows: Annotated[
-        Whole, Parameter(help="rows of a file; default: 1,048,576, or as the directory has them")
+        Whole,
+        Parameter(help="rows of a file; default: up to 1,048,576, or as the directory has them"),
     ] = None,
     engine: Annotated[str, Parameter(help="local (default), or ray: on a cluster")] = "local",
     address: Annotated[
