@@ -25,6 +25,7 @@ from wsjax.cli import main
 from wsjax.errors import InputError, WsjaxError
 from wsjax.hardware import load_hardware
 from wsjax.space import COLUMNS
+from wsjax.spec import parse_spec
 from wsjax.stores import Folder
 from wsjax.tables import PREDICTION_COLUMNS
 
@@ -616,3 +617,19 @@ def test_a_file_that_fails_is_told_and_the_others_stay(tmp_path, monkeypatch):
     summary = wsjax.sweep(path, tmp_path / "out", shard_rows=20)
     assert summary.rows == 64
     assert summary.resumed == len(names)
+
+
+def test_a_sweep_in_float32_has_the_same_rows_and_nearly_their_times(tmp_path):
+    sizes = "m = [128, 1000, 4096]\nn = [256, 5000]\nk = [64, 4100]\n"
+    tiles = 'block_m = [64, 128]\nblock_n = 128\nblock_k = 64\nschedule = ["serial", "pingpong"]\n'
+    text = f'hardware = "h200"\n[columns]\n{sizes}{tiles}'
+    tables = []
+    for precision in ("float64", "float32"):
+        run = parse_spec(f'{text}[output]\nprecision = "{precision}"\n', "s.toml")
+        wsjax.sweep(run, tmp_path / precision)
+        tables.append(pd.read_parquet(tmp_path / precision))
+    double, single = tables
+    pd.testing.assert_frame_equal(single, double, rtol=1e-5)
+    assert np.mean(single["time_us"] != double["time_us"]) > 0.5
+    with pytest.raises(InputError, match="the sweep file has changed"):
+        wsjax.sweep(parse_spec(text, "s.toml"), tmp_path / "float32")

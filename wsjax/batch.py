@@ -64,7 +64,7 @@ def evaluate(
     forms in float32.
     """
     inputs, rows = columns(configurations, hardware, overrides, legal_override)
-    return Prediction(**_evaluate(_given(inputs, rows), Prediction._fields, single=single))
+    return Prediction(**_evaluate(_given(inputs, rows, single=single), Prediction._fields))
 
 
 def evaluate_rows(source: Source, numbers: np.ndarray) -> Prediction:
@@ -89,27 +89,25 @@ def times_us(
 
 class _Feed(NamedTuple):
     """Rows for the programs, `size` at once: `part(start, stop, size)` are rows start to stop, the
-    last repeated to `size`; `at(rows)` those at some positions, as columns in memory. `alone`: all
-    are `serial`; `neutral`: parameters whose terms are left out; `early`: rows by which parts begin
-    before multiples of the size."""
+    last repeated to `size`; `at(rows)` those at some positions, as columns in memory. `early`: rows
+    by which parts begin before multiples of the size."""
 
     rows: int
     size: int
     part: Callable[[int, int, int], Packed]
     at: Callable[[np.ndarray], Inputs]
-    alone: bool
-    neutral: tuple[str, ...]
+    form: Form
     early: int = 0
 
 
-def _given(inputs: Inputs, rows: int) -> _Feed:
+def _given(inputs: Inputs, rows: int, *, single: bool = False) -> _Feed:
     """Rows whose columns are in memory; few take a program in which all is data, and so but one."""
 
     def few(start: int, stop: int, size: int) -> Packed:
         return pack(inputs.spread(np.minimum(np.arange(start, start + size), stop - 1)))
 
     if rows < CHUNKS[0]:
-        return _Feed(rows, FEW, few, inputs.take, False, ())
+        return _Feed(rows, FEW, few, inputs.take, Form(single=single))
     packed = pack(inputs)
 
     def part(start: int, stop: int, size: int) -> Packed:
@@ -118,9 +116,9 @@ def _given(inputs: Inputs, rows: int) -> _Feed:
 
     schedule = inputs.configuration.schedule
     alone = not np.ndim(schedule) and int(schedule) == SERIAL
-    neutral = neutral_names(inputs.machine.parameters)
+    form = Form(alone, neutral_names(inputs.machine.parameters), single)
     size, early = _size(rows, CHUNKS), _early(packed.columns)
-    return _Feed(rows, size, part, inputs.take, alone, neutral, early)
+    return _Feed(rows, size, part, inputs.take, form, early)
 
 
 def _early(columns: Sequence[np.ndarray]) -> int:
@@ -141,17 +139,16 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
         inputs = unpack(jax.tree.map(np.asarray, source.packed(full)))
         return inputs.take(np.s_[: len(rows)])
 
-    rows, alone = len(numbers), source.schedule == SERIAL
-    return _Feed(rows, _size(rows, CHUNKS[:-1]), part, at, alone, source.neutral)
+    rows = len(numbers)
+    form = Form(source.schedule == SERIAL, source.neutral, source.single)
+    return _Feed(rows, _size(rows, CHUNKS[:-1]), part, at, form)
 
 
-def _evaluate(
-    feed: _Feed, fields: tuple[str, ...], *, single: bool = False
-) -> dict[str, np.ndarray]:
+def _evaluate(feed: _Feed, fields: tuple[str, ...]) -> dict[str, np.ndarray]:
     """These fields of the prediction of every row."""
     made = Prediction._fields if feed.size == FEW else fields
     found = {name: np.empty(feed.rows, KINDS[name]) for name in made}
-    _formulas(feed, found, single)
+    _formulas(feed, found)
     found = {name: found[name] for name in fields}
     unproved = found["time_us"] == UNPROVED
     left = unproved
@@ -193,16 +190,15 @@ def columns(
     return inputs, lengths.pop()
 
 
-def _formulas(feed: _Feed, found: dict[str, np.ndarray], single: bool) -> None:
+def _formulas(feed: _Feed, found: dict[str, np.ndarray]) -> None:
     """Fill columns by the closed form, in chunks, on several threads."""
-    form = Form(feed.alone, feed.neutral, single)
 
     def run(start: int) -> None:
         stop = min(start + feed.size, feed.rows)
         start = max(start, 0)
         with jax.enable_x64(True):
             part = feed.part(start, stop, feed.size)
-            results = formulas(part, tuple(found), form, few=feed.size == FEW)
+            results = formulas(part, tuple(found), feed.form, few=feed.size == FEW)
         for names, values in results.items():
             held: Any = np.asarray(values)[: stop - start]
             for name, column in zip(names, (held.real, held.imag), strict=False):

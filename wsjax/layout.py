@@ -56,7 +56,7 @@ def layout(run: Spec, shard_rows: int | None = None) -> list[Piece]:
 
 def part_of(run: Spec, machine: Hardware, start: int, stop: int) -> Part:
     """Rows `start` to `stop` of those on a machine."""
-    return _part(run, Source(machine, _product(run, machine)), start, stop)
+    return _part(run, _source(run, machine), start, stop)
 
 
 def run_of(texts: Mapping[str, str], path: str) -> Spec:
@@ -99,9 +99,14 @@ class _Plan(NamedTuple):
 
 
 def _plan(run: Spec, machine: Hardware, shard_rows: int | None) -> _Plan:
-    product = _product(run, machine)
+    source = _source(run, machine)
+    product = source.product
     rows = _rows_of(run, product, shard_rows or shards.usual_rows(len(product)))
-    return _Plan(Source(machine, product), _bounds(run, product), rows)
+    return _Plan(source, _bounds(run, product), rows)
+
+
+def _source(run: Spec, machine: Hardware) -> Source:
+    return Source(machine, _product(run, machine), run.output.single)
 
 
 def _rows_of(run: Spec, product: Product, shard_rows: int) -> int:

@@ -7,6 +7,7 @@ best = 10                    # the 10 fastest legal configurations
 per = "problem"              # (the default)
 keep = "quantiles"           # or: one row a problem and machine, which says how the times of its
                              # legal configurations are distributed: see `wsjax.distributions`
+precision = "float64"        # what formulas are computed in (the default); float32 agrees to 1e-6
 partition_by = "hardware"    # a folder for each value: hardware=h200/part-00000.parquet; a list of
                              # columns for folders in folders: machines', and those of problems
 """
@@ -19,8 +20,10 @@ from wsjax.axes import Refuse
 from wsjax.errors import nearest
 from wsjax.space import shown
 
+OUTPUT_KEYS = ("keep", "best", "per", "precision", "partition_by")
 KEEP = ("all", "best", "quantiles")
 PER = ("problem",)
+PRECISIONS = ("float64", "float32")
 BEST_MAX = 100_000
 
 
@@ -28,11 +31,12 @@ BEST_MAX = 100_000
 class Output:
     """`best`: how many of each problem's fastest rows are kept; None: all rows. `partition_by`: the
     columns that folders stand for, outermost first. `quantiles`: of each problem there is but one
-    row, of its times' distribution."""
+    row, of its times' distribution. `single`: formulas are computed in float32."""
 
     best: int | None = None
     partition_by: tuple[str, ...] = ()
     quantiles: bool = False
+    single: bool = False
 
 
 def read_output(table: Mapping[str, Any], refuse: Refuse) -> Output:
@@ -54,7 +58,15 @@ def read_output(table: Mapping[str, Any], refuse: Refuse) -> Output:
         refuse("per", f"unknown word {shown(per)}{nearest(per, PER)}")
     if keep == "all" and "per" in table:
         refuse("per", 'only with keep = "best"; leave it out')
-    return Output(best if keep == "best" else None, _folders(table, refuse), keep == "quantiles")
+    precision = table.get("precision", PRECISIONS[0])
+    if precision not in PRECISIONS:
+        refuse("precision", f"unknown word {shown(precision)}{nearest(precision, PRECISIONS)}")
+    single = precision == "float32"
+    if keep == "best" and single:
+        refuse("precision", 'not float32 with keep = "best", whose bounds need float64')
+    return Output(
+        best if keep == "best" else None, _folders(table, refuse), keep == "quantiles", single
+    )
 
 
 def _folders(table: Mapping[str, Any], refuse: Refuse) -> tuple[str, ...]:

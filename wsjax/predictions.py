@@ -16,13 +16,13 @@ from wsjax.importers import csv_rows, plain
 from wsjax.importers.mapping import TIMES
 from wsjax.importers.source import open_source
 from wsjax.limits import REASONS
+from wsjax.output import PRECISIONS
 from wsjax.space import COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-PRECISIONS = ("float64", "float32")
 READ = {*COLUMNS, "status", *importers.READ}
 
 

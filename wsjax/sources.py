@@ -48,10 +48,12 @@ def _reasons(base: Base, shape: Shape, axes: Axes, numbers):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """The rows of a product of configuration columns, and of what is swept of a machine."""
+    """The rows of a product of configuration columns, and of what is swept of a machine; `single`:
+    closed forms are to be in float32."""
 
     hardware: Hardware
     product: Product
+    single: bool = False
 
     @cached_property
     def base(self) -> Base:

@@ -46,7 +46,7 @@ from wsjax.hardware import (
     hardware_names,
     load_hardware,
 )
-from wsjax.output import Output, read_output
+from wsjax.output import OUTPUT_KEYS, Output, read_output
 from wsjax.overrides import Override, read_overrides
 from wsjax.space import COLUMNS, REQUIRED, Axis, Column, Product, shown
 from wsjax.where import Predicate, parse
@@ -59,7 +59,7 @@ _ELSEWHERE = (
     | dict.fromkeys(COLUMNS, "[columns]")
     | dict.fromkeys(("rows", "file"), "[problems]")
     | {"where": "[filter]"}
-    | dict.fromkeys(("keep", "best", "per", "partition_by"), "[output]")
+    | dict.fromkeys(OUTPUT_KEYS, "[output]")
     | dict.fromkeys(("name", "hardware"), "the top of the file, above the first [section]")
 )
 """Where a key belongs that stands in a section which has no such key."""
@@ -184,7 +184,7 @@ def parse_spec(text: str, path: str | Path, machines: Sequence[Hardware] | None 
     axes += _read_columns(sections["columns"], axes, "problems" in table, refuse("columns"))
     swept = [name for name in sections["hardware_parameters"] if name in (*PARAMETERS, *FACTS)]
     where = read_where(sections["filter"], _filter_columns(axes, swept), refuse("filter"))
-    refuse_unknown(sections["output"], ("keep", "best", "per", "partition_by"), refuse("output"))
+    refuse_unknown(sections["output"], OUTPUT_KEYS, refuse("output"))
     output = read_output(sections["output"], refuse("output"))
     if problems:
         raise InputError(dict.fromkeys(problems))
