@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import wsjax
 from wsjax import shards
 from wsjax.cli import main
-from wsjax.distributions import GRID, QUANTILES, Tally, columns
+from wsjax.distributions import GRID, QUANTILES, Tally, columns, distributions
 from wsjax.errors import InputError
 from wsjax.spec import parse_spec
 from wsjax.tables import rows as rows_at
@@ -73,8 +73,9 @@ def test_pieces_do_not_matter(rows, size):
     times = np.array([time for _, time in rows])
     tally, found = Tally(), []
     for start in range(0, len(rows), size):
-        found += tally.add(groups[start : start + size], times[start : start + size])
-        found += tally.add(groups[:0], times[:0])
+        some = slice(start, start + size)
+        found += tally.add(distributions(groups[some], times[some]))
+        found += tally.add([])
     found += tally.end()
     table = columns(found)
     assert [one.group for one in found] == np.unique(groups).tolist()
@@ -84,7 +85,7 @@ def test_pieces_do_not_matter(rows, size):
 
 def test_free_rows_have_a_bin():
     tally = Tally()
-    assert tally.add(np.zeros(2, int), np.zeros(2)) == []
+    assert tally.add(distributions(np.zeros(2, int), np.zeros(2))) == []
     table = columns(tally.end())
     assert rows_at(table, [0])[0]["time_us_p50"] == 0.0
     assert rows_at(table, [0])[0]["bin_us"] == [2.0**-40]

@@ -9,7 +9,7 @@ greatest time, and a histogram on a fixed grid, `GRID` bins to a factor of 2:
 ceil(q * rows)-th smallest time, not beyond the least or greatest: within 1.1 % of that time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,9 +50,9 @@ class Tally:
 
     _open: Distribution | None = None
 
-    def add(self, groups: np.ndarray, times_us: np.ndarray) -> list[Distribution]:
-        """Take in rows, by ascending group; the groups that are complete now."""
-        found = list(_distributions(groups, times_us))
+    def add(self, some: Sequence[Distribution]) -> list[Distribution]:
+        """Take in what `distributions` found of the next rows; the groups that are complete now."""
+        found = [*some]
         if self._open is not None:
             goes_on = bool(found) and found[0].group == self._open.group
             found[:goes_on] = [_joined(self._open, found[0]) if goes_on else self._open]
@@ -62,6 +62,15 @@ class Tally:
     def end(self) -> list[Distribution]:
         """The last group, if there is one."""
         return [] if self._open is None else [self._open]
+
+
+def distributions(groups: np.ndarray, times_us: np.ndarray) -> list[Distribution]:
+    """Those of rows by ascending group."""
+    if not len(groups):
+        return []
+    bins = np.floor(GRID * np.log2(np.maximum(times_us, LEAST_US))).astype(np.int64)
+    starts = [0, *(np.flatnonzero(np.diff(groups)) + 1), len(groups)]
+    return [_distribution(groups, times_us, bins, *share) for share in pairwise(starts)]
 
 
 def columns(found: Sequence[Distribution]) -> dict[str, "pa.Array"]:
@@ -82,15 +91,15 @@ def columns(found: Sequence[Distribution]) -> dict[str, "pa.Array"]:
     }
 
 
-def _distributions(groups: np.ndarray, times_us: np.ndarray) -> Iterator[Distribution]:
-    if not len(groups):
-        return
-    bins = np.floor(GRID * np.log2(np.maximum(times_us, LEAST_US))).astype(np.int64)
-    starts = [0, *(np.flatnonzero(np.diff(groups)) + 1), len(groups)]
-    for start, stop in pairwise(starts):
-        own = times_us[start:stop]
-        held, counts = np.unique(bins[start:stop], return_counts=True)
-        yield Distribution(int(groups[start]), float(own.min()), float(own.max()), held, counts)
+def _distribution(
+    groups: np.ndarray, times_us: np.ndarray, bins: np.ndarray, start: int, stop: int
+) -> Distribution:
+    times_us, bins = times_us[start:stop], bins[start:stop]
+    lowest = bins.min()
+    counts = np.bincount(bins - lowest)
+    held = np.flatnonzero(counts)
+    least, greatest = float(times_us.min()), float(times_us.max())
+    return Distribution(int(groups[start]), least, greatest, lowest + held, counts[held])
 
 
 def _joined(one: Distribution, other: Distribution) -> Distribution:

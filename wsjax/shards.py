@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
@@ -15,7 +16,6 @@ from wsjax.axes import PROBLEM_COLUMNS
 from wsjax.best import Best, best_of
 from wsjax.blocks import (
     BLOCK_ROWS,
-    Kept,
     Part,
     by_reason,
     legal_rows,
@@ -28,6 +28,7 @@ from wsjax.dataset import SHARD_KEY, Shard
 from wsjax.limits import REASONS
 from wsjax.space import COLUMNS, Product
 from wsjax.spec import Spec, split
+from wsjax.where import Predicate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,17 +114,52 @@ def _table(part: Part, run: Spec, numbers: np.ndarray) -> Table:
     return Table(columns, compare(columns, part, run))
 
 
+@dataclass
+class _Candidates:
+    """A part's candidates, looked at in order: how many were legal, filtered, or illegal, by code
+    of the reason; and how far the work on the legal ones has come."""
+
+    part: Part
+    predicate: Predicate | None
+    legal: int = 0
+    filtered: int = 0
+    illegal: np.ndarray = field(default_factory=lambda: np.zeros(len(REASONS), np.int64))
+    done: int = 0
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The numbers of legal rows, `BLOCK_ROWS` at a time; at least one block, if empty."""
+        return filled(self._legal(), BLOCK_ROWS)
+
+    def _legal(self) -> Iterator[np.ndarray]:
+        for start in range(self.part.start, self.part.stop, BLOCK_ROWS):
+            stop = min(start + BLOCK_ROWS, self.part.stop)
+            kept = legal_rows(self.part, self.predicate, start, stop)
+            self.legal += len(kept.numbers)
+            self.filtered += kept.filtered
+            self.illegal = self.illegal + kept.illegal
+            yield kept.numbers
+
+    def behind(self, numbers: np.ndarray) -> int:
+        """How many candidates are done with these rows, which come next."""
+        before = self.done
+        self.done = int(numbers[-1]) + 1 - self.part.start if len(numbers) else before
+        return self.done - before
+
+    def shard(self, rows: int) -> Shard:
+        """All of them, of whom so many `rows` are kept."""
+        name, start, stop = self.part.machine.name, self.part.start, self.part.stop
+        illegal = by_reason(self.illegal)
+        return Shard(name, start, stop, rows, self.filtered, illegal, self.legal - rows)
+
+
 def _quantiles(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
     """Each problem's distribution of times, where it has any legal row."""
-    predicate = run.predicate()
-    each = len(split(part.product)[1])
+    each, candidates = len(split(part.product)[1]), _Candidates(part, run.predicate())
     tally, found = distributions.Tally(), []
-    counts = Kept(np.zeros(0, np.int64), 0, np.zeros(len(REASONS), np.int64))
-    problems = legal = 0
+    problems = 0
 
-    def times(start: int) -> tuple[Kept, np.ndarray]:
-        kept = legal_rows(part, predicate, start, min(start + BLOCK_ROWS, part.stop))
-        return kept, predict_times(part, kept.numbers)
+    def spread(numbers: np.ndarray) -> list[distributions.Distribution]:
+        return distributions.distributions(numbers // each, predict_times(part, numbers))
 
     def flush() -> None:
         nonlocal problems, found
@@ -134,52 +170,26 @@ def _quantiles(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
         keep(Table(given | distributions.columns(found), Best()))
         found = []
 
-    for start, (kept, times_us) in in_order(times, range(part.start, part.stop, BLOCK_ROWS)):
-        found += tally.add(kept.numbers // each, times_us)
-        legal += len(kept.numbers)
-        illegal = counts.illegal + kept.illegal
-        counts = counts._replace(filtered=counts.filtered + kept.filtered, illegal=illegal)
+    for numbers, some in in_order(spread, candidates.blocks()):
+        found += tally.add(some)
         if len(found) >= BLOCK_ROWS:
             flush()
-        advance(min(start + BLOCK_ROWS, part.stop) - start)
+        advance(candidates.behind(numbers))
     found += tally.end()
     if found or not problems:
         flush()
-    shard = Shard(
-        part.machine.name,
-        part.start,
-        part.stop,
-        problems,
-        counts.filtered,
-        by_reason(counts.illegal),
-        legal - problems,
-    )
-    return Written(shard)
+    advance(part.stop - part.start - candidates.done)
+    return Written(candidates.shard(problems))
 
 
 def _all(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
     """All legal rows: some are predicted while others are written."""
-    predicate = run.predicate()
-    rows = filtered = 0
-    illegal = np.zeros(len(REASONS), np.int64)
-
-    def blocks() -> Iterator[np.ndarray]:
-        nonlocal rows, filtered, illegal
-        for start in range(part.start, part.stop, BLOCK_ROWS):
-            kept = legal_rows(part, predicate, start, min(start + BLOCK_ROWS, part.stop))
-            rows, filtered = rows + len(kept.numbers), filtered + kept.filtered
-            illegal = illegal + kept.illegal
-            yield kept.numbers
-
-    done = part.start
-    for numbers, table in in_order(partial(_table, part, run), filled(blocks(), BLOCK_ROWS)):
+    candidates = _Candidates(part, run.predicate())
+    for numbers, table in in_order(partial(_table, part, run), candidates.blocks()):
         keep(table)
-        if len(numbers):
-            advance(int(numbers[-1]) + 1 - done)
-            done = int(numbers[-1]) + 1
-    advance(part.stop - done)
-    name, counts = part.machine.name, by_reason(illegal)
-    return Written(Shard(name, part.start, part.stop, rows, filtered, counts))
+        advance(candidates.behind(numbers))
+    advance(part.stop - part.start - candidates.done)
+    return Written(candidates.shard(candidates.legal))
 
 
 def filled(blocks: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:
