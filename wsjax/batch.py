@@ -34,7 +34,7 @@ from wsjax.programs import (
     opened,
     settled,
 )
-from wsjax.queues import outcomes, queues, size_of
+from wsjax.queues import home, outcomes, queues, size_of
 from wsjax.rows import lengthened, over_devices
 from wsjax.sources import Source
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
@@ -217,8 +217,9 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
     steps = np.broadcast_to(c.m * 1.0 * c.n * c.k / (c.block_m * c.block_n * c.block_k), rows.shape)
 
     def solve(queue: np.ndarray) -> tuple[np.ndarray, Prediction]:
-        with jax.enable_x64(True):
-            full = inputs.spread(lengthened(queue, size_of(len(queue))))
+        length = size_of(len(queue))
+        with jax.enable_x64(True), home(length):
+            full = inputs.spread(lengthened(queue, length))
             pipeline, prediction = opened(full)
             outcome, scanned = outcomes(pipeline, len(queue))
             found = settled(jax.tree.map(np.asarray, prediction), full.configuration, outcome)
