@@ -19,7 +19,7 @@ import numpy as np
 from wsjax.durations import Machine
 from wsjax.events import SERIAL
 from wsjax.hardware import Hardware
-from wsjax.inputs import Inputs, Packed, pack, unpack
+from wsjax.inputs import Inputs, Packed, pack
 from wsjax.limits import Facts
 from wsjax.programs import (
     KINDS,
@@ -34,8 +34,8 @@ from wsjax.programs import (
     opened,
     settled,
 )
-from wsjax.queues import home, outcomes, queues, size_of
-from wsjax.rows import lengthened, over_devices
+from wsjax.queues import outcomes, queues, size_of
+from wsjax.rows import host, lengthened, over_devices
 from wsjax.sources import Source
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
 
@@ -87,6 +87,11 @@ def times_us(
     return _evaluate(_given(inputs, rows), ("time_us",))["time_us"]
 
 
+def widening() -> int:
+    """How many times as many rows as here an accelerator predicts at once."""
+    return 1 if jax.default_backend() == "cpu" else 16
+
+
 class _Feed(NamedTuple):
     """Rows for the programs, `size` at once: `part(start, stop, size)` are rows start to stop, the
     last repeated to `size`; `at(rows)` those at some positions, as columns in memory. `early`: rows
@@ -136,12 +141,12 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
     def at(rows: np.ndarray) -> Inputs:
         size = size_of(len(rows))
         full = lengthened(numbers[rows], -(-len(rows) // size) * size)
-        inputs = unpack(jax.tree.map(np.asarray, source.packed(full)))
-        return inputs.take(np.s_[: len(rows)])
+        return source.few(full).take(np.s_[: len(rows)])
 
     rows = len(numbers)
     form = Form(source.schedule == SERIAL, source.neutral, source.single)
-    return _Feed(rows, _size(rows, CHUNKS[:-1]), part, at, form)
+    sizes = (*CHUNKS[:-1], CHUNKS[1] * widening())
+    return _Feed(rows, _size(rows, sizes), part, at, form)
 
 
 def _evaluate(feed: _Feed, fields: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -217,9 +222,8 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
     steps = np.broadcast_to(c.m * 1.0 * c.n * c.k / (c.block_m * c.block_n * c.block_k), rows.shape)
 
     def solve(queue: np.ndarray) -> tuple[np.ndarray, Prediction]:
-        length = size_of(len(queue))
-        with jax.enable_x64(True), home(length):
-            full = inputs.spread(lengthened(queue, length))
+        with jax.enable_x64(True), jax.default_device(host()):
+            full = inputs.spread(lengthened(queue, size_of(len(queue))))
             pipeline, prediction = opened(full)
             outcome, scanned = outcomes(pipeline, len(queue))
             found = settled(jax.tree.map(np.asarray, prediction), full.configuration, outcome)

@@ -4,10 +4,7 @@ A queue goes through the recurrences by jumps (`periodic`); what these leave unf
 step by step (`events`).
 """
 
-from contextlib import AbstractContextManager
-from functools import cache
 from operator import itemgetter
-from typing import Any
 
 import jax
 import numpy as np
@@ -24,20 +21,6 @@ DEPTHS = (4, 8, 16, 32)
 def size_of(rows: int) -> int:
     """The least size that holds so many rows, or the greatest."""
     return next((size for size in SIZES if rows <= size), SIZES[-1])
-
-
-def home(length: int) -> AbstractContextManager[Any]:
-    """Where a queue of this length is solved: a short one by the host's processors, for an
-    accelerator takes long for the many small steps of a loop."""
-    return jax.default_device(_host() if length <= FEW else None)
-
-
-@cache
-def _host() -> Any:
-    try:
-        return jax.local_devices(backend="cpu")[0]
-    except RuntimeError:  # the accelerator is all that JAX was told to use
-        return None
 
 
 def queues(stages: np.ndarray, steps: np.ndarray) -> list[np.ndarray]:

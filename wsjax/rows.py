@@ -6,6 +6,7 @@ picks the values of its axis' columns.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -110,6 +111,16 @@ def on_one_device(rows, turn: int):
     """An array on one of the devices of this host, which take turns."""
     devices = jax.local_devices()
     return rows if len(devices) == 1 else jax.device_put(rows, devices[turn % len(devices)])
+
+
+@cache
+def host() -> Any:
+    """The host's processors, for short programs of many small steps, which take an accelerator
+    longer; None where JAX was told not to use them."""
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return None
 
 
 class Base(NamedTuple):

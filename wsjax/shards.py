@@ -126,9 +126,9 @@ class _Candidates:
     illegal: np.ndarray = field(default_factory=lambda: np.zeros(len(REASONS), np.int64))
     done: int = 0
 
-    def blocks(self) -> Iterator[np.ndarray]:
-        """The numbers of legal rows, `BLOCK_ROWS` at a time; at least one block, if empty."""
-        return filled(self._legal(), BLOCK_ROWS)
+    def blocks(self, rows: int) -> Iterator[np.ndarray]:
+        """The numbers of legal rows, so many at a time; at least one block, if empty."""
+        return filled(self._legal(), rows)
 
     def _legal(self) -> Iterator[np.ndarray]:
         for start in range(self.part.start, self.part.stop, BLOCK_ROWS):
@@ -154,6 +154,8 @@ class _Candidates:
 
 def _quantiles(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
     """Each problem's distribution of times, where it has any legal row."""
+    from wsjax.batch import widening
+
     each, candidates = len(split(part.product)[1]), _Candidates(part, run.predicate())
     tally, found = distributions.Tally(), []
     problems = 0
@@ -170,7 +172,7 @@ def _quantiles(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
         keep(Table(given | distributions.columns(found), Best()))
         found = []
 
-    for numbers, some in in_order(spread, candidates.blocks()):
+    for numbers, some in in_order(spread, candidates.blocks(BLOCK_ROWS * widening())):
         found += tally.add(some)
         if len(found) >= BLOCK_ROWS:
             flush()
@@ -185,7 +187,7 @@ def _quantiles(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
 def _all(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
     """All legal rows: some are predicted while others are written."""
     candidates = _Candidates(part, run.predicate())
-    for numbers, table in in_order(partial(_table, part, run), candidates.blocks()):
+    for numbers, table in in_order(partial(_table, part, run), candidates.blocks(BLOCK_ROWS)):
         keep(table)
         advance(candidates.behind(numbers))
     advance(part.stop - part.start - candidates.done)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from wsjax.hardware import Hardware
-from wsjax.inputs import Inputs, Packed, pack
+from wsjax.inputs import Inputs, Packed, pack, unpack
 from wsjax.limits import Facts
 from wsjax.programs import neutral_names, reason_of
 from wsjax.rows import (
@@ -19,6 +19,7 @@ from wsjax.rows import (
     axes_of,
     base_of,
     columns_at,
+    host,
     over_devices,
     shape_of,
 )
@@ -80,6 +81,12 @@ class Source:
         with jax.enable_x64(True):
             return _packed(self.base, self._shape, self._axes, over_devices(numbers))
 
+    def few(self, numbers: np.ndarray) -> Inputs:
+        """The same as columns in memory, made by the host."""
+        base, axes = self._on_host
+        with jax.enable_x64(True):
+            return unpack(jax.tree.map(np.asarray, _packed(base, self._shape, axes, numbers)))
+
     def reasons(self, numbers: np.ndarray) -> np.ndarray:
         """Codes into limits.REASONS, 0 for rows that are legal."""
         if self._same is not None:
@@ -97,6 +104,11 @@ class Source:
     def _reasons(self, numbers: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
             return np.asarray(_reasons(self.base, self._shape, self._axes, numbers))
+
+    @cached_property
+    def _on_host(self) -> tuple[Base, Axes]:
+        with jax.enable_x64(True):
+            return jax.device_put((self.base, self._axes), host())
 
     @cached_property
     def _shape(self) -> Shape:
