@@ -203,6 +203,18 @@ def best_of_command() -> Iterator[Figure]:
     yield Figure(used.ru_maxrss / 2**20, "GiB at most", "<= 2")
 
 
+def quantiles(tokens: int) -> Iterator[Figure]:
+    """How times are distributed on the billion's problems at up to `tokens` tokens."""
+    text = BILLION.read_text(encoding="utf-8").replace("best = 10", "")
+    text = text.replace('keep = "best"', 'keep = "quantiles"')
+    run = parse_spec(text.replace("to = 6784", f"to = {tokens}"), BILLION)
+    with tempfile.TemporaryDirectory() as name:
+        folder, numbers = Path(name), count()
+        candidates = sweep(run, folder / "first").candidates
+        passed = seconds(lambda: sweep(run, folder / str(next(numbers))), times=2)[0]
+    yield million(candidates / passed, what="candidates")
+
+
 def whole_sweep(step: int) -> Iterator[Figure]:
     """A sweep to Parquet, and `pyarrow.parquet.write_table` of the same table, in turn: the median
     of the ratios, since a writer alone has moments of luck."""
@@ -303,8 +315,9 @@ LINES: dict[str, Callable[[], Iterator[Figure]]] = {
     "bounds of a product sweep": bounds,
     "best ten of 2,000 problems": partial(best_of_problems, 2_000, 6784),
     "best ten of a billion, the command": best_of_command,
-    "sweep to Parquet, one file": partial(whole_sweep, 64),
-    "sweep to Parquet, six files": partial(whole_sweep, 10),
+    "quantiles of 600 problems": partial(quantiles, 200),
+    "sweep to Parquet, 0.7 M rows": partial(whole_sweep, 64),
+    "sweep to Parquet, 4.6 M rows": partial(whole_sweep, 10),
     "growth with k_tiles": partial(growth, "k", 640, 64_000),
     "growth with waves": partial(growth, "m", 4_096, 409_600),
     "growth with stages": partial(growth, "stages", 2, 6),
@@ -315,6 +328,7 @@ ON_GPU: dict[str, Callable[[], Iterator[Figure]]] = {
     "row numbers -> times, on the device": on_device,
     "bounds of a product sweep": bounds,
     "best ten of all problems": partial(best_of_problems, 10**9, 65_536),
+    "quantiles of 3,000 problems": partial(quantiles, 1_000),
 }
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wsjax
-from wsjax import shards
+from wsjax import batch, shards
 from wsjax.cli import main
 from wsjax.distributions import GRID, QUANTILES, Tally, columns, distributions
 from wsjax.errors import InputError
@@ -100,9 +100,11 @@ def every(tmp_path_factory) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("partition", ["", 'partition_by = ["problem", "l2_state"]'])
-@pytest.mark.parametrize("block", [100, 2**16])
-def test_rows_tell_what_all_rows_have(every, partition, block, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("block", "widening"), [(100, 1), (2**16, 1), (100, 2)])
+def test_rows_tell_what_all_rows_have(every, partition, block, widening, tmp_path, monkeypatch):
+    """On an accelerator (`widening` > 1) histograms are made where times are."""
     monkeypatch.setattr(shards, "BLOCK_ROWS", block)
+    monkeypatch.setattr(batch, "widening", lambda: widening)
     run = parse_spec(f'{SPEC}[output]\nkeep = "quantiles"\n{partition}\n', "small.toml")
     summary = wsjax.sweep(run, tmp_path / "out", shard_rows=3)
     found = wsjax.open(tmp_path / "out").to_table().to_pandas()

@@ -96,6 +96,7 @@ LAYERS = (
     "blocks",
     "given_columns",
     "distributions",
+    "histograms",
     "shards",
     "layout",
     "clusters",

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from wsjax.durations import Machine
@@ -35,7 +36,7 @@ from wsjax.programs import (
     settled,
 )
 from wsjax.queues import outcomes, queues, size_of
-from wsjax.rows import host, lengthened, over_devices
+from wsjax.rows import host, lengthened, on_one_device, over_devices
 from wsjax.sources import Source
 from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
 
@@ -75,6 +76,17 @@ def evaluate_rows(source: Source, numbers: np.ndarray) -> Prediction:
 def times_of_rows(source: Source, numbers: np.ndarray) -> np.ndarray:
     """The times that `evaluate_rows` finds, to the bit, in µs: by the same program."""
     return _evaluate(_numbered(source, numbers), PAIRS[0])["time_us"]
+
+
+def times_on_device(source: Source, numbers: np.ndarray) -> tuple[jax.Array, np.ndarray]:
+    """The times of rows that one program takes, in µs, where they were made, the last row's
+    repeated; `UNPROVED` stands for some, whose positions these are."""
+    feed = _numbered(source, numbers)
+    with jax.enable_x64(True):
+        part = feed.part(0, feed.rows, feed.size)
+        found = on_one_device(jnp.real(formulas(part, PAIRS[0], feed.form)[PAIRS[0]]), 0)
+        left = np.unpackbits(np.asarray(jnp.packbits(found == UNPROVED)), count=feed.rows)
+    return found, np.flatnonzero(left)
 
 
 def times_us(

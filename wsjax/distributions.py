@@ -5,8 +5,9 @@ greatest time, and a histogram on a fixed grid, `GRID` bins to a factor of 2:
 
     bin i holds the times t with floor(GRID * log2(t / 1 µs)) = i
 
-(t not below 2**-40 µs). Quantile q is the middle of the bin, 2**((i + 0.5) / GRID), that holds the
-ceil(q * rows)-th smallest time, not beyond the least or greatest: within 1.1 % of that time.
+(t between 2**-40 and 2**40 µs). Quantile q is the middle of the bin, 2**((i + 0.5) / GRID), that
+holds the ceil(q * rows)-th smallest time, not beyond the least or greatest: within 1.1 % of that
+time.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 GRID = 32
 LEAST_US = 2.0**-40
+BINS = 80 * GRID
+LOWEST = -40 * GRID
+"""The first bin; the last one holds what takes longer, too (2**40 µs are 13 days)."""
 QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 
@@ -55,7 +59,7 @@ class Tally:
         found = [*some]
         if self._open is not None:
             goes_on = bool(found) and found[0].group == self._open.group
-            found[:goes_on] = [_joined(self._open, found[0]) if goes_on else self._open]
+            found[:goes_on] = [joined(self._open, found[0]) if goes_on else self._open]
         self._open = found.pop() if found else None
         return found
 
@@ -69,6 +73,7 @@ def distributions(groups: np.ndarray, times_us: np.ndarray) -> list[Distribution
     if not len(groups):
         return []
     bins = np.floor(GRID * np.log2(np.maximum(times_us, LEAST_US))).astype(np.int64)
+    bins = np.minimum(bins, LOWEST + BINS - 1)
     starts = [0, *(np.flatnonzero(np.diff(groups)) + 1), len(groups)]
     return [_distribution(groups, times_us, bins, *share) for share in pairwise(starts)]
 
@@ -91,6 +96,15 @@ def columns(found: Sequence[Distribution]) -> dict[str, "pa.Array"]:
     }
 
 
+def joined(one: Distribution, other: Distribution) -> Distribution:
+    """That of one group's rows in two pieces."""
+    bins, position = np.unique(np.append(one.bins, other.bins), return_inverse=True)
+    counts = np.zeros(len(bins), np.int64)
+    np.add.at(counts, position, np.append(one.counts, other.counts))
+    least, greatest = min(one.least, other.least), max(one.greatest, other.greatest)
+    return Distribution(one.group, least, greatest, bins, counts)
+
+
 def _distribution(
     groups: np.ndarray, times_us: np.ndarray, bins: np.ndarray, start: int, stop: int
 ) -> Distribution:
@@ -100,11 +114,3 @@ def _distribution(
     held = np.flatnonzero(counts)
     least, greatest = float(times_us.min()), float(times_us.max())
     return Distribution(int(groups[start]), least, greatest, lowest + held, counts[held])
-
-
-def _joined(one: Distribution, other: Distribution) -> Distribution:
-    bins, position = np.unique(np.append(one.bins, other.bins), return_inverse=True)
-    counts = np.zeros(len(bins), np.int64)
-    np.add.at(counts, position, np.append(one.counts, other.counts))
-    least, greatest = min(one.least, other.least), max(one.greatest, other.greatest)
-    return Distribution(one.group, least, greatest, bins, counts)

@@ -128,11 +128,11 @@ class _Candidates:
 
     def blocks(self, rows: int) -> Iterator[np.ndarray]:
         """The numbers of legal rows, so many at a time; at least one block, if empty."""
-        return filled(self._legal(), rows)
+        return filled(self._legal(rows), rows)
 
-    def _legal(self) -> Iterator[np.ndarray]:
-        for start in range(self.part.start, self.part.stop, BLOCK_ROWS):
-            stop = min(start + BLOCK_ROWS, self.part.stop)
+    def _legal(self, rows: int) -> Iterator[np.ndarray]:
+        for start in range(self.part.start, self.part.stop, rows):
+            stop = min(start + rows, self.part.stop)
             kept = legal_rows(self.part, self.predicate, start, stop)
             self.legal += len(kept.numbers)
             self.filtered += kept.filtered
@@ -155,13 +155,11 @@ class _Candidates:
 def _quantiles(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
     """Each problem's distribution of times, where it has any legal row."""
     from wsjax.batch import widening
+    from wsjax.histograms import spread
 
     each, candidates = len(split(part.product)[1]), _Candidates(part, run.predicate())
     tally, found = distributions.Tally(), []
     problems = 0
-
-    def spread(numbers: np.ndarray) -> list[distributions.Distribution]:
-        return distributions.distributions(numbers // each, predict_times(part, numbers))
 
     def flush() -> None:
         nonlocal problems, found
@@ -172,7 +170,8 @@ def _quantiles(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
         keep(Table(given | distributions.columns(found), Best()))
         found = []
 
-    for numbers, some in in_order(spread, candidates.blocks(BLOCK_ROWS * widening())):
+    spread_of = partial(spread, part.source, each)
+    for numbers, some in in_order(spread_of, candidates.blocks(BLOCK_ROWS * widening())):
         found += tally.add(some)
         if len(found) >= BLOCK_ROWS:
             flush()
