@@ -181,7 +181,7 @@ def test_other_files_in_folders_are_refused(tmp_path):
     wsjax.sweep(spec, out)
     part = next((out / "m=300").iterdir())
     shutil.copy(part, out / "m=16")
-    with pytest.raises(InputError, match=r"is no shard of this sweep"):
+    with pytest.raises(InputError, match=r"lies in the wrong folder"):
         wsjax.sweep(spec, out)
     (out / "m=16" / part.name).unlink()
     (out / "m=16" / "notes.txt").write_text("")
@@ -371,7 +371,7 @@ def test_rows_of_a_file_stay_what_they_were(tmp_path):
     wsjax.sweep(run(), out, shard_rows=20)
     assert wsjax.sweep(run(), out).resumed == 6
     for rows in (30, 2**20):
-        with pytest.raises(InputError, match="its files have another number of rows"):
+        with pytest.raises(InputError, match="another number of rows; leave --shard-rows out"):
             wsjax.sweep(run(), out, shard_rows=rows)
 
 
@@ -411,3 +411,33 @@ def test_layout_covers_all_rows_once():
                     ends = [0, *(part.stop for part in parts)]
                     assert ends == [*(part.start for part in parts), ROWS // 2]
                 assert len({piece.name for piece in pieces}) == len(pieces)
+
+
+def test_a_flipped_bit_is_noticed(tmp_path):
+    wsjax.sweep(run(), tmp_path / "out")
+    path = min((tmp_path / "out").iterdir())
+    data = bytearray(path.read_bytes())
+    start = pq.ParquetFile(path).metadata.row_group(0).column(12).data_page_offset
+    data[start + 60] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(OSError, match="checksum"):
+        wsjax.open(tmp_path / "out").to_table()
+    with pytest.warns(UserWarning, match="is damaged; it is made again"):
+        wsjax.sweep(run(), tmp_path / "out")
+    assert wsjax.open(tmp_path / "out").to_table().num_rows
+
+
+def test_a_file_in_the_wrong_folder_is_named(tmp_path):
+    folders = parse_spec(
+        SPEC.replace("[columns]", '[output]\npartition_by = "m"\n[columns]'), "s.toml"
+    )
+    wsjax.sweep(folders, tmp_path / "out")
+    first, *_, last = sorted((tmp_path / "out").rglob("*.parquet"))
+    last.rename(first.with_name(last.name))
+    with pytest.raises(InputError, match=f"wrong folder; move it to m=300/{last.name}, or delete"):
+        wsjax.sweep(folders, tmp_path / "out")
+
+
+def test_only_paths_are_opened():
+    with pytest.raises(InputError, match="a sweep's directory is a path, not int"):
+        wsjax.open(3)  # pyright: ignore[reportArgumentType]

@@ -62,6 +62,8 @@ def _show_prediction(
     from rich.table import Table
 
     data = "calibrated" if machine.calibrated else "not calibrated"
+    if machine.calibrated and record["extrapolated"]:
+        data += "; measured kernels were of other kinds: extrapolated"
     print(f"{single.problem(c)} on {machine.name} ({data})\n{single.kernel(c)}")
     table = Table(show_header=False)
     table.add_column(no_wrap=True)

@@ -33,7 +33,7 @@ WORDS = {
     "wsjax.hardware": "a hardware file has changed",
     "wsjax.version": "another version of wsjax wrote it",
     "wsjax.schema_version": "its tables have other columns",
-    ROWS_KEY: "its files have another number of rows",
+    ROWS_KEY: "of files with another number of rows",
 }
 TEXTS = {"wsjax.name", "wsjax.spec", "wsjax.hardware"}
 """What a directory's own files say of its sweep, so that they suffice to go on with it."""
@@ -134,6 +134,11 @@ def _shards(
         )
     shards = {name: read(store, name, footer, texts) for name, footer in found.items()}
     if odd := sorted(shards.keys() - {*names}):
+        whose = {name.rpartition("/")[2]: name for name in names}
+        if right := whose.get(odd[0].rpartition("/")[2]):
+            raise InputError(
+                f"{store.shown(odd[0])}: lies in the wrong folder; move it to {right}, or delete it"
+            )
         raise InputError(
             f"{store.shown(odd[0])}: is no shard of this sweep, which ends with {names[-1]}; {MEND}"
         )
@@ -164,6 +169,11 @@ def read(
         return None
     found = {key: text for key, text in footer.texts.items() if key != SHARD_KEY}
     differing = [key for key in {**texts, **found} if found.get(key) != texts.get(key)]
+    if differing == [ROWS_KEY]:
+        raise InputError(
+            f"{store}: its files have another number of rows; leave --shard-rows out to go on with "
+            "it, or choose another --out"
+        )
     if differing:
         why = " and ".join(WORDS.get(key, f"{key} differs") for key in differing)
         again = f"; to go on with that one: wsjax sweep {store} --out {store}"

@@ -7,7 +7,7 @@ best = 10                    # the 10 fastest legal configurations
 per = "problem"              # (the default)
 keep = "quantiles"           # or: one row a problem and machine, which says how the times of its
                              # legal configurations are distributed: see `wsjax.distributions`
-precision = "float64"        # what formulas are computed in (the default); float32 agrees to 1e-6
+precision = "float64"        # what formulas are computed in (the default); float32 agrees to 1e-5
 partition_by = "hardware"    # a folder for each value: hardware=h200/part-00000.parquet; a list of
                              # columns for folders in folders: machines', and those of problems
 """

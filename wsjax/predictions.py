@@ -52,7 +52,7 @@ def predict(
     hardware: a shipped machine's name, a TOML file, or a `Hardware`.
 
     precision: what formulas are computed in, float64 by default; in float32 times differ by up to
-    1e-4 of them (1e-6 is usual). Legality and rows that no formula is proved for are computed in
+    1e-5 of them (1e-6 is usual). Legality and rows that no formula is proved for are computed in
     float64 whatever it says.
 
     All columns are kept; behind them come `wsjax.tables.PREDICTION_COLUMNS`: times in µs (`_us`;

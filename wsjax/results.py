@@ -27,6 +27,8 @@ def open(directory: str | Path) -> "ds.Dataset":
     Raises InputError for a directory that no sweep wrote, or that is not whole: it says which files
     or rows are missing.
     """
+    if not isinstance(directory, str | Path):
+        raise InputError(f"a sweep's directory is a path, not {type(directory).__name__}")
     place = store(directory)
     if isinstance(place, Folder) and not existing(place.path).is_dir():
         raise InputError(f"{place}: is a file; give the directory of a sweep")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SHARD_ROWS_LEAST, SHARD_ROWS = 2**18, 2**20
 """Rows of a file: candidates, or, where only the best are kept, those."""
-SHARD_CANDIDATES = 2**30
+SHARD_CANDIDATES = 2**28
 """Candidates of a file of best rows, at most, if one problem has not more."""
 WORKERS = min(os.cpu_count() or 2, 4)
 """Threads that predict, or seek winners, while rows are written."""

@@ -41,7 +41,7 @@ def shown(value: object) -> str:
 
 def _plainly(value: object) -> str:
     """The hint for a whole number that is spelled as text or with a fraction."""
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return f"; write {value:.0f}"
     if isinstance(value, str) and value.isdecimal():
         return f"; write {value}"

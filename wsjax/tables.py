@@ -290,8 +290,10 @@ def parquet_dataset(
     types = {name: column.type for name, column in folders.items()}
     plain = {n: t.value_type if pa.types.is_dictionary(t) else t for n, t in types.items()}
     hive = ds.partitioning(pa.schema(list(plain.items())), flavor="hive") if types else None
+    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    kind = ds.ParquetFileFormat(default_fragment_scan_options=checked)
     return ds.dataset(
-        list(files), filesystem=system, format="parquet", partitioning=hive, partition_base_dir=base
+        list(files), filesystem=system, format=kind, partitioning=hive, partition_base_dir=base
     )
 
 
@@ -328,7 +330,7 @@ def shard_options(names: Iterable[str]) -> dict[str, Any]:
     """How the columns of a sweep are encoded, for pyarrow."""
     repeating = [name for name in names if name not in CONTINUOUS]
     encoding = {"use_dictionary": repeating, "write_batch_size": WRITTEN_ROWS}
-    return {"compression": "snappy", **encoding}
+    return {"compression": "snappy", "write_page_checksum": True, **encoding}
 
 
 @contextmanager
@@ -375,7 +377,7 @@ def read_batches(path: Any, names: Iterable[str] | None = None) -> Iterator[dict
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             for batch in file.iter_batches(columns=None if names is None else list(names)):
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
     except (pa.ArrowException, OSError) as error:

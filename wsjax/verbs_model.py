@@ -19,7 +19,7 @@ def predict(
     ] = None,
     hardware: HardwareName = "h200",
     precision: Annotated[
-        str, Parameter(help="float64, or float32: times to 1e-4 of them")
+        str, Parameter(help="float64, or float32: times to 1e-5 of them")
     ] = "float64",
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object of the prediction columns")

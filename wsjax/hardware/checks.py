@@ -9,6 +9,8 @@ from wsjax.parameters import PARAMETERS
 from wsjax.space import COLUMNS, shown
 
 LARGEST = 2**31
+SLOWEST, MOST = 1e-9, 1e12
+"""The least rate and the greatest other parameter: days for what takes microseconds."""
 BASES = ("flops", "bytes")
 
 Check = Callable[[str, Any], str]
@@ -58,11 +60,14 @@ def parameter(key: str, value: Any) -> str:
     if not _is_number(value):
         return f"expected a number, not {shown(value)}{_plainly(value, float)}"
     known = PARAMETERS[key]
-    if known.is_rate:
-        return "" if value > 0 else f"{value} is no rate: it must be above 0; left out it is inf"
-    if 0 <= value < math.inf:
+    if known.is_rate and not value > 0:
+        return f"{value} is no rate: it must be above 0; left out it is inf"
+    least, most = (SLOWEST, math.inf) if known.is_rate else (0, MOST)
+    if least <= value <= most:
         return ""
     what = "time" if known.unit == "µs" else "value"
+    if known.is_rate or (math.isfinite(value) and value > 0):
+        return f"{value} is out of range; nearest valid: {min(max(value, least), most)}"
     return f"{value} is no {what}: it must be finite and at least 0; nearest valid: 0"
 
 
