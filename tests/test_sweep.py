@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsjax
-from wsjax import dataset, engines, sweeps, tables
+from wsjax import blocks, dataset, engines, sweeps, tables
 from wsjax import shards as shards_module
 from wsjax.best import Best, best_of
 from wsjax.cli import main
@@ -633,3 +633,14 @@ def test_a_sweep_in_float32_has_the_same_rows_and_nearly_their_times(tmp_path):
     assert np.mean(single["time_us"] != double["time_us"]) > 0.5
     with pytest.raises(InputError, match="the sweep file has changed"):
         wsjax.sweep(parse_spec(text, "s.toml"), tmp_path / "float32")
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 1000])
+def test_verdicts_that_repeat_are_those_of_each_row(size):
+    known = np.random.default_rng(size).integers(-1, 4, size).astype(np.int8)
+    for start, stop in [(0, 1), (3, 250), (250, 251), (0, 3000), (999, 2001), (1000, 2000)]:
+        found = np.resize(known, stop)[start:]
+        kept = blocks._repeated(known, start, stop)
+        np.testing.assert_array_equal(kept.numbers, start + np.flatnonzero(found == 0))
+        assert kept.filtered == np.sum(found == -1)
+        assert kept.illegal[:4].tolist() == [np.sum(found == code) for code in range(4)]

@@ -64,17 +64,31 @@ class Kept(NamedTuple):
 def legal_rows(part: Part, predicate: Predicate | None, start: int, stop: int) -> Kept:
     """Of rows `start` to `stop`, those that pass the filter and are legal."""
     known = verdicts(part.source, predicate)
-    if known is None:
-        numbers = np.arange(start, stop)
-        found = part.source.reasons(_full(numbers))[: len(numbers)]
-        if predicate is not None:
-            passes = predicate.mask(_read(part, numbers, predicate.names), len(numbers))
-            found = np.where(passes, found, np.int8(FILTERED))
-    else:
-        first = start % len(known)
-        found = np.resize(known, first + stop - start)[first:]
-    counts = np.bincount(found - FILTERED, minlength=len(REASONS) - FILTERED)
+    if known is not None:
+        return _repeated(known, start, stop)
+    numbers = np.arange(start, stop)
+    found = part.source.reasons(_full(numbers))[: len(numbers)]
+    if predicate is not None:
+        passes = predicate.mask(_read(part, numbers, predicate.names), len(numbers))
+        found = np.where(passes, found, np.int8(FILTERED))
+    counts = _counts(found)
     return Kept(start + np.flatnonzero(found == 0), int(counts[0]), counts[1:])
+
+
+def _repeated(known: np.ndarray, start: int, stop: int) -> Kept:
+    """The same where the verdicts on each problem's rows are those `known` ones."""
+    each = len(known)
+    first, end = start // each, -(-stop // each)
+    numbers = (np.arange(first, end)[:, None] * each + np.flatnonzero(known == 0)).ravel()
+    some = slice(*np.searchsorted(numbers, (start, stop)))
+    before, after = known[: start - first * each], known[stop - (end - 1) * each :]
+    counts = (end - first) * _counts(known) - _counts(before) - _counts(after)
+    return Kept(numbers[some], int(counts[0]), counts[1:])
+
+
+def _counts(verdicts: np.ndarray) -> np.ndarray:
+    """How many there are of each: `FILTERED`, legal, and each reason."""
+    return np.bincount(verdicts - FILTERED, minlength=len(REASONS) - FILTERED)
 
 
 def predict_rows(part: Part, numbers: np.ndarray) -> dict[str, "pa.Array"]:
