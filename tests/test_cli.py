@@ -168,7 +168,11 @@ def test_completion_knows_verbs_and_options(capsys, shell):
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (OSError(28, "No space left on device", "x.csv"), 1, "x.csv: No space left on device"),
+        (
+            OSError(28, "No space left on device", "x.csv"),
+            1,
+            "x.csv: No space left on device; make room, and repeat the command",
+        ),
         (PermissionError(13, "Permission denied", "x.csv"), 2, "x.csv: Permission denied"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],

@@ -111,6 +111,7 @@ def test_other_columns():
     ("text", "said"),
     [
         ("blok_m > 3", "column 1: unknown name 'blok_m'; did you mean 'block_m'?"),
+        ("time_us < 50", "unknown name 'time_us'; a filter sees configurations, not results"),
         ("m > 1 and\n n > stage", "line 2, column 6: unknown name 'stage'; did you mean 'stages'?"),
         ("m = 3", "not a condition; write == to compare"),
         ("m >", "at the end: not a condition"),

@@ -64,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return INTERRUPTED
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            _say(f"{where}{error.strerror or error}")
+            more = "; make room, and repeat the command" if error.errno == errno.ENOSPC else ""
+            _say(f"{where}{error.strerror or error}{more}")
             return 2 if error.errno in PLACES else 1
 
 

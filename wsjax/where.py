@@ -25,6 +25,17 @@ from wsjax.space import COLUMNS, Column
 EXPONENT_MAX = 4
 POWERS = [2**power for power in range(63)]
 NUMBER_MAX = 1e300
+RESULTS = (
+    "time_us",
+    "math_wait_us",
+    "dma_wait_us",
+    "tflops",
+    "waves",
+    "k_tiles",
+    "limiter",
+    "legal",
+)
+"""Names that one may look for in vain."""
 DEPTH_MAX = 100
 
 _ARITHMETIC: dict[type[ast.operator], Callable] = {
@@ -295,7 +306,9 @@ class _Reader:
 
     def name(self, node: ast.Name) -> _Tree:
         if node.id not in self.columns:
-            return self.refuse(node, f"unknown name '{node.id}'{nearest(node.id, self.columns)}")
+            seen = "; a filter sees configurations, not results"
+            hint = seen if node.id in RESULTS else nearest(node.id, self.columns)
+            return self.refuse(node, f"unknown name '{node.id}'{hint}")
         self.names.setdefault(node.id)
         return node.id
 
