@@ -27,7 +27,6 @@ from rich.console import Console
 from rich.table import Table
 
 from wsjax import batch, events, tables
-from wsjax.blocks import Part, predict_times
 from wsjax.events import Pipeline
 from wsjax.hardware import load_hardware
 from wsjax.programs import Form, formulas
@@ -151,8 +150,7 @@ def on_device() -> Iterator[Figure]:
 def contest(run: Spec) -> Contest:
     """A best-of sweep's contest on its first machine."""
     source = Source(run.hardware[0], run.product(run.hardware[0]))
-    part = Part(source, ("h200",), (), 0, len(source.product))
-    return Contest(source, 10, run.predicate(), partial(predict_times, part))
+    return Contest(source, 10, run.predicate(), partial(batch.times_of_rows, source))
 
 
 def bounds() -> Iterator[Figure]:

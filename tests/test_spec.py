@@ -271,6 +271,14 @@ SECTIONS = [
     ("[hardware_parameters]\nsms = 1.5", "sms: expected a whole number, not 1.5"),
     ("[hardware_parameters]\nload_latency_us = -1", "load_latency_us: -1 is no time"),
     ("[hardware_parameters]\nload_latency_us = nan", "load_latency_us: nan is no time"),
+    (
+        "[hardware_parameters]\nload_latency_us = 1e306",
+        "load_latency_us: 1e+306 is out of range; nearest valid: 1000000000000.0",
+    ),
+    (
+        "[hardware_parameters]\nl2_throughput_bytes_per_us = 1e-300",
+        "l2_throughput_bytes_per_us: 1e-300 is out of range; nearest valid: 1e-09",
+    ),
     ("[hardware_parameters]\nload_latency_us = '1'", 'load_latency_us: expected a number, not "1"'),
     (
         "[hardware_parameters]\nlaunch_us = { scale = 0 }",

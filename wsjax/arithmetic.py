@@ -125,8 +125,6 @@ def soft_max(softness, a, b):
     """
     if is_number(softness, 0.0):
         return jnp.maximum(a, b)
-    if is_number(softness, 1.0):
-        return a + b
     square = (a - b) ** 2 + 4.0 * softness * a * b
     least = float(jnp.finfo(jnp.result_type(square, float)).tiny)
     root = jnp.sqrt(jnp.maximum(square, least)) - least**0.5

@@ -8,6 +8,7 @@ import numpy as np
 from wsjax import intervals, tables
 from wsjax.hardware import Hardware
 from wsjax.limits import REASONS
+from wsjax.rows import lengthened
 from wsjax.space import COLUMNS, Configuration, Product
 from wsjax.trials import FILTERED, columns_of, verdicts
 from wsjax.where import Predicate
@@ -67,7 +68,8 @@ def legal_rows(part: Part, predicate: Predicate | None, start: int, stop: int) -
     if known is not None:
         return _repeated(known, start, stop)
     numbers = np.arange(start, stop)
-    found = part.source.reasons(_full(numbers))[: len(numbers)]
+    blocks = -(-len(numbers) // BLOCK_ROWS)
+    found = part.source.reasons(lengthened(numbers, blocks * BLOCK_ROWS))[: len(numbers)]
     if predicate is not None:
         passes = predicate.mask(_read(part, numbers, predicate.names), len(numbers))
         found = np.where(passes, found, np.int8(FILTERED))
@@ -105,13 +107,6 @@ def predict_rows(part: Part, numbers: np.ndarray) -> dict[str, "pa.Array"]:
     return ours | tables.prediction_columns(prediction, extrapolated=unbacked, interval=interval)
 
 
-def predict_times(part: Part, numbers: np.ndarray) -> np.ndarray:
-    """The times of legal rows, in µs: those of `predict_rows`."""
-    from wsjax import batch
-
-    return batch.times_of_rows(part.source, numbers)
-
-
 def pieces(numbers: np.ndarray) -> list[np.ndarray]:
     """Rows, as many at a time as are predicted at once."""
     return [numbers[at : at + BLOCK_ROWS] for at in range(0, len(numbers), BLOCK_ROWS)]
@@ -120,12 +115,6 @@ def pieces(numbers: np.ndarray) -> list[np.ndarray]:
 def by_reason(counts: np.ndarray) -> dict[str, int]:
     """Counts of rows by the code of their reason, as counts of the illegal ones by its name."""
     return {reason: int(counts[i]) for i, reason in enumerate(REASONS) if i and counts[i]}
-
-
-def _full(numbers: np.ndarray) -> np.ndarray:
-    """Padded to a whole block, so that one program does for all."""
-    short = BLOCK_ROWS - len(numbers)
-    return np.append(numbers, np.repeat(numbers[-1:], short)) if 0 < short < BLOCK_ROWS else numbers
 
 
 def _read(part: Part, numbers: np.ndarray, names: tuple[str, ...]) -> dict[str, Any]:

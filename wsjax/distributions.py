@@ -105,12 +105,19 @@ def joined(one: Distribution, other: Distribution) -> Distribution:
     return Distribution(one.group, least, greatest, bins, counts)
 
 
+def counted(
+    group: int, least: float, greatest: float, counts: np.ndarray, lowest: int = LOWEST
+) -> Distribution:
+    """That of a group whose bins from `lowest` on hold so many times."""
+    held = np.flatnonzero(counts)
+    return Distribution(int(group), float(least), float(greatest), lowest + held, counts[held])
+
+
 def _distribution(
     groups: np.ndarray, times_us: np.ndarray, bins: np.ndarray, start: int, stop: int
 ) -> Distribution:
     times_us, bins = times_us[start:stop], bins[start:stop]
     lowest = bins.min()
-    counts = np.bincount(bins - lowest)
-    held = np.flatnonzero(counts)
-    least, greatest = float(times_us.min()), float(times_us.max())
-    return Distribution(int(groups[start]), least, greatest, lowest + held, counts[held])
+    return counted(
+        groups[start], times_us.min(), times_us.max(), np.bincount(bins - lowest), lowest
+    )

@@ -15,6 +15,7 @@ from wsjax.distributions import (
     LEAST_US,
     LOWEST,
     Distribution,
+    counted,
     distributions,
     joined,
 )
@@ -41,9 +42,9 @@ def _on_device(source: Source, numbers: np.ndarray, groups: np.ndarray) -> list[
     local = np.full(len(times_us), GROUPS_MAX, np.int32)
     local[: len(groups)] = groups - groups[0]
     with jax.enable_x64(True):
-        least, greatest, counts = map(np.asarray, _counted(times_us, local))
+        least, greatest, counts = map(np.asarray, _histograms(times_us, local))
     held = {
-        int(groups[0] + i): _distribution(groups[0] + i, least[i], greatest[i], counts[i])
+        int(groups[0] + i): counted(groups[0] + i, least[i], greatest[i], counts[i])
         for i in np.flatnonzero(counts.any(axis=1))
     }
     for own in distributions(groups[left], batch.times_of_rows(source, numbers[left])):
@@ -52,13 +53,8 @@ def _on_device(source: Source, numbers: np.ndarray, groups: np.ndarray) -> list[
     return [held[group] for group in sorted(held)]
 
 
-def _distribution(group: int, least: float, greatest: float, counts: np.ndarray) -> Distribution:
-    held = np.flatnonzero(counts)
-    return Distribution(int(group), float(least), float(greatest), LOWEST + held, counts[held])
-
-
 @jax.jit
-def _counted(times_us, group):
+def _histograms(times_us, group):
     """Each group's least and greatest time, and how many of its times each bin holds."""
     at = jnp.where(times_us == UNPROVED, GROUPS_MAX, group)
     bins = jnp.floor(GRID * jnp.log2(jnp.maximum(times_us, LEAST_US))).astype(int) - LOWEST
@@ -67,8 +63,5 @@ def _counted(times_us, group):
     bins = jnp.clip(bins, 0, BINS - 1)
     least = jnp.full(GROUPS_MAX, jnp.inf).at[at].min(times_us, mode="drop")
     greatest = jnp.zeros(GROUPS_MAX).at[at].max(times_us, mode="drop")
-    return (
-        least,
-        greatest,
-        jnp.zeros((GROUPS_MAX, BINS), jnp.int32).at[at, bins].add(1, mode="drop"),
-    )
+    counts = jnp.zeros((GROUPS_MAX, BINS), jnp.int32).at[at, bins].add(1, mode="drop")
+    return least, greatest, counts

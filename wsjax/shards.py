@@ -21,7 +21,6 @@ from wsjax.blocks import (
     legal_rows,
     pieces,
     predict_rows,
-    predict_times,
 )
 from wsjax.board import best_of as best_rows
 from wsjax.dataset import SHARD_KEY, Shard
@@ -232,9 +231,10 @@ def in_order(
 
 def _best(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
     """Each problem's best rows, by time, then by number."""
+    from wsjax.batch import times_of_rows
     from wsjax.winners import Contest
 
-    count, times_us = run.output.best, partial(predict_times, part)
+    count, times_us = run.output.best, partial(times_of_rows, part.source)
     assert count is not None
     contest = Contest(part.source, count, run.predicate(), times_us)
     each = len(contest.inner)

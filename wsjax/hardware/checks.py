@@ -62,13 +62,13 @@ def parameter(key: str, value: Any) -> str:
     known = PARAMETERS[key]
     if known.is_rate and not value > 0:
         return f"{value} is no rate: it must be above 0; left out it is inf"
+    if not known.is_rate and not 0 <= value < math.inf:
+        what = "time" if known.unit == "µs" else "value"
+        return f"{value} is no {what}: it must be finite and at least 0; nearest valid: 0"
     least, most = (SLOWEST, math.inf) if known.is_rate else (0, MOST)
     if least <= value <= most:
         return ""
-    what = "time" if known.unit == "µs" else "value"
-    if known.is_rate or (math.isfinite(value) and value > 0):
-        return f"{value} is out of range; nearest valid: {min(max(value, least), most)}"
-    return f"{value} is no {what}: it must be finite and at least 0; nearest valid: 0"
+    return f"{value} is out of range; nearest valid: {min(max(value, least), most)}"
 
 
 def ratio(key: str, value: Any) -> str:
