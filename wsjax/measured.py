@@ -13,7 +13,8 @@ import numpy as np
 from wsjax import frame as frames
 from wsjax import importers
 from wsjax.errors import InputError, gather
-from wsjax.importers import columns, h200, outcome, plain
+from wsjax.importers import columns, outcome
+from wsjax.importers.formats import h200, plain
 from wsjax.limits import Facts
 from wsjax.space import COLUMNS, Configuration
 

@@ -12,7 +12,8 @@ from wsjax import importers, intervals, tables
 from wsjax.errors import InputError, gather
 from wsjax.files import check_destination
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.importers import csv_rows, plain
+from wsjax.importers import csv_rows
+from wsjax.importers.formats import plain
 from wsjax.importers.mapping import TIMES
 from wsjax.importers.source import open_source
 from wsjax.limits import REASONS

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from wsjax.errors import InputError, nearest
-from wsjax.importers import plain
 from wsjax.importers.csv_rows import MALFORMED
+from wsjax.importers.formats import plain
 from wsjax.importers.source import open_source
 
 KERNEL = ("config_id", "m", "n", "k", "group_m", "cta")

@@ -23,7 +23,8 @@ import numpy as np
 from wsjax import frame as frames
 from wsjax import importers, tables
 from wsjax.errors import InputError, gather, nearest
-from wsjax.importers import columns, csv_rows, h200, outcome, plain
+from wsjax.importers import columns, csv_rows, outcome
+from wsjax.importers.formats import h200, plain
 from wsjax.importers.mapping import TIMES
 from wsjax.importers.source import open_source
 from wsjax.limits import Facts

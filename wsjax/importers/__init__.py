@@ -8,22 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsjax.errors import InputError, nearest
-from wsjax.importers import (
+from wsjax.importers import checks, columns, outcome
+from wsjax.importers import mapping as maps
+from wsjax.importers.csv_rows import MALFORMED
+from wsjax.importers.formats import (
     aiconfigurator,
     autoheuristic,
-    checks,
-    columns,
     cutlass,
     h200,
     inductor,
     kernel_tuner,
     nsight,
-    outcome,
     plain,
     triton,
 )
-from wsjax.importers import mapping as maps
-from wsjax.importers.csv_rows import MALFORMED
 from wsjax.importers.outcome import Report
 from wsjax.importers.source import Source, open_source
 

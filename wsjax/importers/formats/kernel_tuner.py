@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax.importers import json_items, triton, values
+from wsjax.importers import json_items, values
+from wsjax.importers.formats import triton
 from wsjax.importers.source import Source
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wsjax.importers import json_items, triton, values
+from wsjax.importers import json_items, values
+from wsjax.importers.formats import triton
 from wsjax.importers.source import Source
 
 if TYPE_CHECKING:

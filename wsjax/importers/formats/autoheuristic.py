@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsjax.errors import InputError
-from wsjax.importers import csv_rows, triton, values
+from wsjax.importers import csv_rows, values
+from wsjax.importers.formats import triton
 from wsjax.importers.source import Source
 
 if TYPE_CHECKING:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from wsjax.importers import plain, values
+from wsjax.importers import values
+from wsjax.importers.formats import plain
 from wsjax.importers.source import Source
 
 if TYPE_CHECKING:

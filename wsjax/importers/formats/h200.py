@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsjax.importers import plain
+from wsjax.importers.formats import plain
 from wsjax.importers.source import Source
 
 if TYPE_CHECKING:
