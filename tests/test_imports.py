@@ -230,3 +230,15 @@ def test_public_names_come_when_asked_for():
         assert name in dir(wsjax)
     with pytest.raises(AttributeError, match="predikt"):
         wsjax.predikt  # noqa: B018
+
+
+def test_nothing_reaches_past_the_face_of_importers():
+    inside = PACKAGE / "importers"
+    reached = [
+        f"{path.name}: {node.module}"
+        for path in FILES
+        if inside not in path.parents
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("wsjax.importers.")
+    ]
+    assert not reached

@@ -7,8 +7,7 @@ from pathlib import Path
 from wsjax import importers, tables
 from wsjax.errors import InputError
 from wsjax.files import check_destination
-from wsjax.importers import Report, outcome
-from wsjax.importers.mapping import parse_mapping
+from wsjax.importers import Report
 from wsjax.terminal import telling
 
 WIDTH = 120
@@ -18,7 +17,7 @@ def run_import(paths: Sequence[Path], out: Path, format: str, pairs: Iterable[st
     """Import files into one table, and print the counts of their rows by outcome."""
     for path in paths:
         check_destination(out, path)
-    mapping = parse_mapping(pairs)
+    mapping = importers.parse_mapping(pairs)
     found, problems = [], []
     for path in paths:
         try:
@@ -37,7 +36,7 @@ def run_import(paths: Sequence[Path], out: Path, format: str, pairs: Iterable[st
     for one in found:
         _show(one.report)
     if len(found) > 1:
-        excluded = outcome.counts(table)
+        excluded = importers.counts(table)
         kept = len(table) - sum(excluded.values())
         _show(Report(out, "all together", len(table), kept, excluded))
     return 0
@@ -56,7 +55,7 @@ def _show(report: Report) -> None:
     table.add_row("read", f"{report.read:,}", "")
     table.add_row("kept", f"{report.kept:,}", "for a fit")
     for reason, count in report.excluded.items():
-        table.add_row(reason, f"{count:,}", outcome.REASONS.get(reason, "the file's own status"))
+        table.add_row(reason, f"{count:,}", importers.REASONS.get(reason, "the file's own status"))
     Console(width=WIDTH, markup=False, emoji=False).print(table)
     for note in report.notes:
         print(f"note: {note}")

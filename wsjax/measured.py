@@ -13,8 +13,6 @@ import numpy as np
 from wsjax import frame as frames
 from wsjax import importers
 from wsjax.errors import InputError, gather
-from wsjax.importers import columns, outcome
-from wsjax.importers.formats import h200, plain
 from wsjax.limits import Facts
 from wsjax.space import COLUMNS, Configuration
 
@@ -82,7 +80,7 @@ def read(sources: Any, facts: Facts, *, repeats: bool = False, seed: int = 0) ->
     names = [
         "frame" if isinstance(source, pd.DataFrame) else Path(source).name for source in sources
     ]
-    table = pieces[0] if len(pieces) == 1 else columns.joined(pieces)
+    table = pieces[0] if len(pieces) == 1 else importers.joined(pieces)
     return _measured(table, ", ".join(names), facts, repeats=repeats, seed=seed)
 
 
@@ -91,21 +89,13 @@ def _table(source: Any) -> "pd.DataFrame":
     import pandas as pd
 
     try:
-        return (
-            _of_frame(source) if isinstance(source, pd.DataFrame) else importers.read(source).table
-        )
+        if isinstance(source, pd.DataFrame):
+            return importers.read_frame(source)
+        return importers.read(source).table
     except InputError as error:
         told = "say which it is"
         mend = f"{told} to `wsjax import`, and give its output here"
         raise InputError([text.replace(told, mend) for text in error.problems]) from None
-
-
-def _of_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
-    theirs = {str(name): values for name, values in frame.reset_index(drop=True).items()}
-    ours = h200.translate(theirs)
-    if problems := plain.complaints(ours, list(theirs)):
-        raise InputError(problems)
-    return outcome.finish(columns.compact(ours), "frame")[0]
 
 
 def _measured(
@@ -192,7 +182,7 @@ def span(measured: Measured) -> dict[str, list[Any]]:
 
 def excluded_text(excluded: Mapping[str, int]) -> str:
     """The counts as words, with what reasons mean."""
-    meant = outcome.REASONS | {"not_modelled": "clusters, split_k, or a dtype without a rate"}
+    meant = importers.REASONS | {"not_modelled": "clusters, split_k, or a dtype without a rate"}
     return "; ".join(
         f"{count:,} {reason}{f': {meant[reason]}' if reason in meant else ''}"
         for reason, count in excluded.items()

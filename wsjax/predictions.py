@@ -12,10 +12,6 @@ from wsjax import importers, intervals, tables
 from wsjax.errors import InputError, gather
 from wsjax.files import check_destination
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.importers import csv_rows
-from wsjax.importers.formats import plain
-from wsjax.importers.mapping import TIMES
-from wsjax.importers.source import open_source
 from wsjax.limits import REASONS
 from wsjax.output import PRECISIONS
 from wsjax.space import COLUMNS
@@ -74,7 +70,7 @@ def predict(
         if name in READ and given.count(name) == 1
     }
     translated = importers.convert(columns)
-    if translated is None and "status" in columns and not _has_times(given):
+    if translated is None and "status" in columns and not importers.has_times(given):
         warnings.warn(
             "column 'status' has no effect: no column of measured times (time_us_measured) stands "
             "beside it",
@@ -160,24 +156,8 @@ def predict_table(
 
 
 def _read(path: str | Path) -> "pa.Table":
-    source = open_source(path)
-    if importers.format_of(path) not in importers.TABLES:
-        return tables.from_frame(importers.read(path).table)
-    first, skipped = source.first_line(), 0
-    if not source.parquet:
-        skipped = plain.lines_before(source)
-    return tables.read_table(
-        path,
-        parquet=source.parquet,
-        compressed=source.compressed,
-        encoding=source.encoding,
-        delimiter=csv_rows.delimiter_of(source.head_lines[skipped] if skipped else first),
-        skipped=skipped,
-    )
-
-
-def _has_times(names: list[Any]) -> bool:
-    return TIMES[0] in plain.names([name for name in names if isinstance(name, str)])
+    found: Any = importers.read_own(path)
+    return found if tables.is_arrow(found) else tables.from_frame(found)
 
 
 def _names(frame: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from wsjax import batch, workloads
 from wsjax import frame as frames
 from wsjax.errors import InputError
 from wsjax.hardware import Hardware
-from wsjax.importers.mapping import TIMES
+from wsjax.importers import TIME
 from wsjax.limits import REASONS
 from wsjax.space import Configuration
 from wsjax.spaces import load_space
@@ -60,7 +60,7 @@ def read_offer(
         build_cost = BUILD_COST
     with workloads.naming(workload if own else kernels):
         found, kernel = workloads.read_kernels(source, build_cost)
-    if not own or TIMES[0] not in frame:
+    if not own or TIME not in frame:
         return Offer(problems, found, predicted_us(problems, found, machine), None)
     measured = measured_us(frame, problem, kernel, (len(problems), len(found)))
     ran = np.isfinite(measured)
@@ -123,7 +123,7 @@ def measured_us(
 ) -> np.ndarray:
     """(problems, kernels) in µs from a measured table's rows, inf where it has none; the mean of
     several."""
-    times = frame[TIMES[0]].to_numpy(float)
+    times = frame[TIME].to_numpy(float)
     total, count = np.zeros(shape), np.zeros(shape)
     np.add.at(total, (problem, kernel), times)
     np.add.at(count, (problem, kernel), 1)

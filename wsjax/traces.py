@@ -21,9 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsjax.errors import InputError, nearest
-from wsjax.importers.csv_rows import MALFORMED
-from wsjax.importers.formats import plain
-from wsjax.importers.source import open_source
+from wsjax.importers import MALFORMED, TRACED, column_names, open_source, pieces
 
 KERNEL = ("config_id", "m", "n", "k", "group_m", "cta")
 COLUMNS = (*KERNEL, "role", "wave", "kstep", "slot", "event", "t_ns")
@@ -97,20 +95,20 @@ def _columns(path: str | Path) -> dict[str, np.ndarray]:
     import pandas as pd
 
     source = open_source(path)
-    names = plain.columns(source)
+    names = column_names(source)
     problems = [
         f"column '{name}' is missing{nearest(name, names)}" for name in COLUMNS if name not in names
     ]
-    if not plain.TRACED & set(names):
-        words = ", ".join(sorted(plain.TRACED))
+    if not TRACED & set(names):
+        words = ", ".join(sorted(TRACED))
         mend = "to `wsjax validate` give tables without --trace"
         problems = [f"holds no traced events (columns {words}); {mend}"]
-    pieces = [] if problems else list(plain.pieces(source))
-    if not problems and not sum(map(len, pieces)):
+    parts = [] if problems else list(pieces(source))
+    if not problems and not sum(map(len, parts)):
         problems.append("has no rows below its header; write some")
     if problems:
         raise InputError(f"{path}: {problem}" for problem in problems)
-    table = pd.concat(pieces, ignore_index=True)
+    table = pd.concat(parts, ignore_index=True)
     if MALFORMED in table and (ragged := int(np.asarray(table[MALFORMED], bool).sum())):
         problems.append(f"{ragged:,} rows have not as many values as the header; copy it again")
     columns = {name: np.asarray(table[name], object) for name in COLUMNS}

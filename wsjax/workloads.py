@@ -23,10 +23,7 @@ import numpy as np
 from wsjax import frame as frames
 from wsjax import importers, tables
 from wsjax.errors import InputError, gather, nearest
-from wsjax.importers import columns, csv_rows, outcome
-from wsjax.importers.formats import h200, plain
-from wsjax.importers.mapping import TIMES
-from wsjax.importers.source import open_source
+from wsjax.importers import TIME
 from wsjax.limits import Facts
 from wsjax.space import COLUMNS, SCHEDULES, with_defaults
 from wsjax.spaces import KERNEL, PROBLEM, Space
@@ -103,10 +100,9 @@ def read_frame(source: Any) -> "pd.DataFrame":
         kind = type(source).__name__
         raise InputError(f"expected a file's name, a DataFrame or an Arrow table, not {kind}")
     frame = frame.reset_index(drop=True)
-    theirs = {str(name): values for name, values in frame.items()}
-    if not _is_measured(list(theirs)):
+    if not importers.is_measured([str(name) for name in frame]):
         return frame
-    return _counting(outcome.finish(columns.compact(h200.translate(theirs)), "frame")[0], "frame")
+    return _counting(importers.read_frame(frame), "frame")
 
 
 @contextmanager
@@ -121,29 +117,13 @@ def naming(source: Any) -> Iterator[None]:
 
 
 def _read(path: str | Path) -> "pd.DataFrame":
-    source = open_source(path)
-    if importers.format_of(path) not in importers.TABLES or _is_measured(plain.columns(source)):
-        return importers.read(path).table
-    delimiter = csv_rows.delimiter_of(source.first_line())
-    return tables.read_table(
-        path,
-        parquet=source.parquet,
-        compressed=source.compressed,
-        encoding=source.encoding,
-        delimiter=delimiter,
-    ).to_pandas()
-
-
-def _is_measured(names: Sequence[str]) -> bool:
-    """Whether a table has measured times of kernels; predictions are none."""
-    ours = (*tables.PREDICTION_COLUMNS, *tables.INTERVAL_COLUMNS)
-    others = [name for name in names if name not in ours]
-    return {TIMES[0], *TILE} <= plain.names(others).keys()
+    found: Any = importers.read_own(path, measured=True)
+    return found.to_pandas() if tables.is_arrow(found) else found
 
 
 def _counting(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
     """Without the rows that `wsjax import` excludes."""
-    if not {"excluded", TIMES[0]} <= set(frame):
+    if not {"excluded", TIME} <= set(frame):
         return frame
     kept = frame.loc[frame["excluded"].astype(object) == ""].reset_index(drop=True)
     if kept.empty and len(frame):

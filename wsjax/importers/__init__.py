@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from wsjax import tables
 from wsjax.errors import InputError, nearest
-from wsjax.importers import checks, columns, outcome
+from wsjax.importers import checks, columns, outcome, own
 from wsjax.importers import mapping as maps
+from wsjax.importers.columns import joined
 from wsjax.importers.csv_rows import MALFORMED
 from wsjax.importers.formats import (
     aiconfigurator,
@@ -22,11 +24,45 @@ from wsjax.importers.formats import (
     plain,
     triton,
 )
-from wsjax.importers.outcome import Report
+from wsjax.importers.formats.plain import TRACED, pieces
+from wsjax.importers.formats.plain import columns as column_names
+from wsjax.importers.mapping import parse_mapping
+from wsjax.importers.outcome import REASONS, Report, counts
 from wsjax.importers.source import Source, open_source
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
+
+__all__ = [
+    "FORMATS",
+    "MALFORMED",
+    "READ",
+    "REASONS",
+    "TIME",
+    "TRACED",
+    "Format",
+    "Imported",
+    "Report",
+    "column_names",
+    "convert",
+    "counts",
+    "has_times",
+    "import_table",
+    "is_measured",
+    "joined",
+    "open_source",
+    "parse_mapping",
+    "pieces",
+    "read",
+    "read_frame",
+    "read_own",
+    "together",
+]
+
+TIME = maps.TIMES[0]
+"""The column of measured times, in µs."""
+TILE = ("block_m", "block_n", "block_k")
 
 
 class Format(NamedTuple):
@@ -85,9 +121,35 @@ def convert(given: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"] | Non
     return None
 
 
-def format_of(path: str | Path) -> str:
-    """The name of a file's format, by its content; InputError if it can be none."""
-    return _detect(open_source(path))
+def has_times(names: Sequence[object]) -> bool:
+    """Whether one of a table's columns holds measured times."""
+    return TIME in plain.names([name for name in names if isinstance(name, str)])
+
+
+def is_measured(names: Sequence[str]) -> bool:
+    """Whether a table has measured times of kernels; predictions are none."""
+    ours = (*tables.PREDICTION_COLUMNS, *tables.INTERVAL_COLUMNS)
+    others = [name for name in names if name not in ours]
+    return {TIME, *TILE} <= plain.names(others).keys()
+
+
+def read_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """`read` for a plain table in memory: its rows in our columns."""
+    theirs = {str(name): values for name, values in frame.reset_index(drop=True).items()}
+    ours = h200.translate(theirs)
+    if problems := plain.complaints(ours, list(theirs)):
+        raise InputError(problems)
+    return outcome.finish(columns.compact(ours), "frame")[0]
+
+
+def read_own(path: str | Path, *, measured: bool = False) -> "pa.Table | pd.DataFrame":
+    """A table for `predict` or `choose`: CSV or Parquet as it is, of other formats what `read`
+    makes of them. measured: also of tables with measured times of kernels."""
+    source = open_source(path)
+    foreign = _detect(source) not in TABLES
+    if foreign or (measured and is_measured(column_names(source))):
+        return read(path).table
+    return own.as_it_is(path, source)
 
 
 def _detect(source: Source) -> str:
@@ -128,15 +190,15 @@ def read(
         raise InputError(
             p if p.startswith(prefix) else f"{prefix} {p}" for p in error.problems
         ) from None
-    excluded = outcome.counts(table)
+    excluded = counts(table)
     kept = len(table) - sum(excluded.values())
     notes = (*dict.fromkeys(source.notes), *notes, *checks.notes(table))
     return Imported(table, Report(source.path, name, len(table), kept, excluded, notes))
 
 
-def together(tables: Sequence["pd.DataFrame"]) -> "pd.DataFrame":
+def together(parts: Sequence["pd.DataFrame"]) -> "pd.DataFrame":
     """Imported tables as one, in which rows that repeat another table's are excluded too."""
-    return outcome.finish(columns.joined(list(tables)), "")[0]
+    return outcome.finish(joined(list(parts)), "")[0]
 
 
 import_table = read
@@ -146,7 +208,7 @@ import_table = read
 def _columns(source: Source, name: str, mapping: Mapping[str, str]) -> "pd.DataFrame":
     """All pieces of a file, translated, mapped and joined."""
     format_ = FORMATS[name]
-    pieces: list[pd.DataFrame] = []
+    found: list[pd.DataFrame] = []
     for piece in format_.pieces(source):
         theirs = {str(n): c for n, c in piece.items()}
         if lacking := [c for c in format_.needs if c not in theirs]:
@@ -160,8 +222,8 @@ def _columns(source: Source, name: str, mapping: Mapping[str, str]) -> "pd.DataF
             ours[MALFORMED] = theirs[MALFORMED]
         if name == "plain" and (problems := plain.complaints(ours, list(theirs))):
             raise InputError(problems)
-        pieces.append(columns.compact(ours))
-    if not pieces:
+        found.append(columns.compact(ours))
+    if not found:
         why = f" ({source.notes[0]})" if source.notes else ""
         raise InputError(f"has no rows{why}; write it again, or choose another file")
-    return columns.joined(pieces)
+    return joined(found)

@@ -107,7 +107,7 @@ def finish(columns: "pd.DataFrame", source: str) -> tuple["pd.DataFrame", list[s
     return pd.concat([cols.compact(ours), extra], axis=1), notes
 
 
-def _complaint(name: str, written: "pd.Series", wrong: np.ndarray) -> str:
+def _complaint(name: str, written: Any, wrong: np.ndarray) -> str:
     """A note on values that are none of a column's; "" if there are none."""
     if not wrong.any():
         return ""
