@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from wsjax.importers import values
+from wsjax.importers import words as known
 from wsjax.space import COLUMNS, with_defaults
 
 if TYPE_CHECKING:
@@ -26,13 +27,14 @@ def whole(name: str, given: "pd.Series") -> tuple["pd.Series", np.ndarray]:
 
 
 def words(name: str, given: "pd.Series") -> tuple["pd.Series", np.ndarray]:
-    """Words of ours, else blank; and which were neither that nor blank."""
+    """Words of ours or that the field has for them, else blank; and which were neither that nor
+    blank."""
     import pandas as pd
 
     codes, found = pd.factorize(values.scalars(given))
     choices = COLUMNS[name].choices
-    known = [choices.index(w) if isinstance(w, str) and w in choices else -1 for w in found]
-    own = np.asarray([*known, -1])[codes]
+    told = [known.ours(name, word) for word in found]
+    own = np.asarray([*(choices.index(w) if w in choices else -1 for w in told), -1])[codes]
     return pd.Series(pd.Categorical.from_codes(own, choices)), (own < 0) & (codes >= 0)
 
 

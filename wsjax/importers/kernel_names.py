@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsjax.importers.values import BLAS_LAYOUTS, dtype_word, scalars
+from wsjax.importers import words
+from wsjax.importers.values import scalars
+from wsjax.importers.words import BLAS_LAYOUTS
 from wsjax.limits import Facts, deepest_stages
 from wsjax.space import DTYPE_BYTES, DTYPES
 
@@ -22,7 +24,8 @@ _CUTLASS_3 = re.compile(
     r"_(?P<stages>\d+)_(?P<layout>[nt]{2})[nt]?(?P<rest>_\w*)?"
 )
 _CUTLASS_2 = re.compile(
-    r"cutlass_\w*?_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)_(?P<layout>nn|nt|tn|tt)(?:_|\b)"
+    r"cutlass_(?P<types>\w*?gemm\w*?)_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)"
+    r"_(?P<layout>[nt](?:k?\d\d)?[nt](?:k?\d\d)?)(?:_|\b)"
 )
 _NUMBER = r"(?:cute::)?(?:C<\s*(?:\(int\))?(\d+)\s*>|_(\d+))"
 _TRIPLE = rf"(?:cute::)?(?:tuple|Shape)<\s*{_NUMBER}\s*,\s*{_NUMBER}\s*,\s*{_NUMBER}\s*>"
@@ -30,6 +33,9 @@ _TEMPLATE = re.compile(
     r"MainloopSm90TmaGmma\w*<\s*(?:\(int\))?(\d+)\s*,\s*"
     rf"{_TRIPLE}\s*,\s*(?:[\w:]*::)?(KernelTma\w+)\s*>\s*,\s*{_TRIPLE}"
 )
+_CORE = re.compile(r"(?P<accumulator>[shdi])(?P<instruction>\d*)(?P<math>[a-z]*\d*)gemm")
+_LETTERS = {"s": "f32", "h": "f16", "d": "f64", "i": "s32"}
+_TYPE = re.compile(r"(?:b?f|tf|s|u|fe|e)\d+(?:m\d)?")
 WARPGROUP = 4
 """Warps of a consumer group."""
 
@@ -47,8 +53,9 @@ def parse(name: str) -> dict[str, int | str]:
         return _cutlass_3(match)
     if match := _CUTLASS_2.search(name):
         sizes = {f"block_{axis}": int(match[axis]) for axis in "mnk"}
-        layout = BLAS_LAYOUTS[match["layout"]]
-        return {**sizes, "stages": int(match["stages"]), "layout": layout, "schedule": "serial"}
+        layout = BLAS_LAYOUTS.get(match["layout"])
+        told = {**sizes, "stages": int(match["stages"]), "schedule": "serial"}
+        return {**told, "layout": layout} if layout else told
     if match := _TEMPLATE.search(name):
         numbers = [int(group) for group in match.groups() if group and group.isdecimal()]
         found = dict(
@@ -65,8 +72,7 @@ def parse(name: str) -> dict[str, int | str]:
 
 def _cutlass_3(match: re.Match[str]) -> dict[str, int | str]:
     rest = match["rest"] or ""
-    types = [str(dtype_word(word)) for word in (match["types"] or "").strip("_").split("_")]
-    tf32 = "tf32gemm" in match["instruction"]
+    told = _types_3(match)
     found: dict[str, int | str] = {f"block_{axis}": int(match[axis]) for axis in "mnk"}
     found |= {name: int(match[name]) for name in ("cluster_m", "cluster_n")}
     found |= {"layout": BLAS_LAYOUTS[match["layout"]]}
@@ -74,16 +80,61 @@ def _cutlass_3(match: re.Match[str]) -> dict[str, int | str]:
         found["block_m"] = int(match["m"]) // 2
     found |= _sm90(rest) if match["sm"] == "90" else {"schedule": "persistent"}
     stages = int(match["stages"])
-    if not stages and match["sm"] == "90" and types[0] in DTYPES:
-        out = types[-1] if types[-1] in DTYPES else types[0]
-        sizes = [DTYPE_BYTES[DTYPES.index(word)] for word in (types[0], out)]
+    if not stages and match["sm"] == "90" and told.get("dtype_in") in DTYPES:
+        types = [told["dtype_in"], told["dtype_out"]]
+        types = [word if word in DTYPES else types[0] for word in types]
+        sizes = [DTYPE_BYTES[DTYPES.index(word)] for word in types]
         blocks = [found[f"block_{axis}"] for axis in "mnk"]
         stages = int(deepest_stages(*blocks, *sizes, facts=_hopper()))
-    if tf32:
-        found["dtype_in"] = "tf32"
     if "_epi_" in rest:
         found["write_back"] = "direct" if "epi_nosmem" in rest else "tma"
     return {**found, **({"stages": stages} if stages else {})}
+
+
+@lru_cache(maxsize=100_000)
+def operands(name: str) -> dict[str, str]:
+    """`dtype_in`, `dtype_out` and `accum` that a CUTLASS kernel's name tells; {} for other names.
+
+    CUTLASS 3 lists A, B, accumulator, C and D. CUTLASS 2 writes the accumulator as a letter before
+    the instruction, and where they differ from it the type of C in front and of A and B behind.
+    fp32 data whose name has `tf32gemm` are multiplied as tf32.
+    """
+    if match := _CUTLASS_3.search(name):
+        return _types_3(match)
+    if match := _CUTLASS_2.search(name):
+        return _types_2(match["types"])
+    return {}
+
+
+def _types_3(match: re.Match[str]) -> dict[str, str]:
+    types = [word for word in (match["types"] or "").split("_") if word]
+    if len(types) < 5:
+        return {}
+    a, b, accumulator, _, out = types[-5:]
+    dtype_in = words.operands(a, b)
+    if dtype_in == "fp32" and "tf32gemm" in match["instruction"]:
+        dtype_in = "tf32"
+    accum = words.accumulator(accumulator)
+    if dtype_in.startswith("fp8") and match["sm"] == "90":
+        accum = "f32_fast" if "fastaccum" in (match["rest"] or "") else "f32_promoted"
+    return {"dtype_in": dtype_in, "dtype_out": str(words.dtype(out)), "accum": accum}
+
+
+def _types_2(text: str) -> dict[str, str]:
+    tokens = text.split("_")
+    at = next(i for i, token in enumerate(tokens) if "gemm" in token)
+    core = _CORE.fullmatch(tokens[at])
+    if not core:
+        return {}
+    own = _LETTERS[core["accumulator"]]
+    before = tokens[at - 1] if at else ""
+    out = before if _TYPE.fullmatch(before) else own
+    behind = [token for token in tokens[at + 1 :] if _TYPE.fullmatch(token)] or [own]
+    dtype_in = words.operands(behind[0], behind[-1])
+    if dtype_in == "fp32" and core["math"] == "tf32":
+        dtype_in = "tf32"
+    accum = f"{own}_fast" if core["math"] == "fastaccum" else own
+    return {"dtype_in": dtype_in, "dtype_out": str(words.dtype(out)), "accum": accum}
 
 
 def _sm90(words: str) -> dict[str, int | str]:
@@ -107,7 +158,7 @@ def columns(names: "pd.Series") -> dict[str, "pd.Series"]:
     import pandas as pd
 
     codes, found = pd.factorize(scalars(names))
-    told = [*(parse(str(name)) for name in found), {}]
+    told = [*({**parse(str(name)), **operands(str(name))} for name in found), {}]
     columns = {}
     for key in dict.fromkeys(key for one in told for key in one):
         cells = [one.get(key) for one in told]

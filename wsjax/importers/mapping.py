@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from wsjax.errors import InputError, nearest
-from wsjax.importers import values
+from wsjax.importers import values, words
 from wsjax.importers.csv_rows import MALFORMED
 from wsjax.space import COLUMNS
 
@@ -87,6 +87,6 @@ def _constant(ours: str, text: str) -> int | str | None:
     if column is None:
         return text if ours in OTHERS else None
     if column.choices:
-        word = values.dtype_word(text) if ours.startswith("dtype") else text
+        word = words.ours(ours, text)
         return str(word) if word in column.choices else None
     return int(text) if str(text).isdecimal() else None

@@ -15,7 +15,7 @@ import numpy as np
 
 from wsjax.errors import nearest
 from wsjax.importers import columns as cols
-from wsjax.importers import values
+from wsjax.importers import coverage, values, words
 from wsjax.importers.csv_rows import MALFORMED
 from wsjax.importers.mapping import OTHERS, TIMES
 from wsjax.space import COLUMNS, REQUIRED
@@ -32,6 +32,8 @@ REASONS = {
     "infinite": "an infinite time",
     "zero": "a time of zero or less",
     "no_problem": "m, n or k is missing or zero",
+    "contradicts": "its time and the table's own TFLOP/s differ by more than 3x",
+    **coverage.REASONS,
     "unsupported": "a type, layout or schedule without a word of ours",
     "out_of_range": "a configuration value beyond its column's range",
     "no_tile": "no block_m, block_n, block_k (a library's kernel)",
@@ -49,7 +51,7 @@ CHANGING = {
     "timestamp", "excluded", "strategy_time", "tiles", "waves", "note", "alike",
 }  # fmt: skip
 """Columns that may differ between measurements of one configuration; real numbers may too."""
-NOT_KEPT = (MALFORMED, "excluded")
+NOT_KEPT = (MALFORMED, "excluded", coverage.COLUMN)
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def finish(columns: "pd.DataFrame", source: str) -> tuple["pd.DataFrame", list[s
     rows = len(columns)
     wrong: dict[str, np.ndarray] = {}
     told: dict[str, pd.Series] = {}
+    if "accum" in given:
+        given["accum"] = values.each(given["accum"], words.accumulator)
     written = {name: given.pop(name) for name in COLUMNS if name in given}
     for name, column in written.items():
         read = cols.words if COLUMNS[name].choices else cols.whole
@@ -144,14 +148,14 @@ def _status(
     status = np.full(rows, "ok", dtype=object)
     if "status" in given:
         codes, found = pd.factorize(values.scalars(given["status"].astype(object)))
-        words = [str(w).strip() for w in found]
-        words = ["ok" if w.lower() in OK_WORDS else w for w in words]
-        status = np.asarray([*words, "ok"], dtype=object)[codes]
+        stated = [str(w).strip() for w in found]
+        stated = ["ok" if w.lower() in OK_WORDS else w for w in stated]
+        status = np.asarray([*stated, "ok"], dtype=object)[codes]
     malformed = given.get(MALFORMED)
     absent = pd.Series(np.full(rows, np.nan))
     time = values.numbers(given.get(TIMES[0], absent)).to_numpy()
     sizes = np.any([w for n, w in wrong.items() if n in "mnk"] or [np.zeros(rows, bool)], axis=0)
-    words = [w for n, w in wrong.items() if COLUMNS[n].choices]
+    unknown = [w for n, w in wrong.items() if COLUMNS[n].choices]
     whole = [w for n, w in wrong.items() if not COLUMNS[n].choices]
     some_stages = "stages" in told and not told["stages"].isna().all()
     reasons = {
@@ -160,7 +164,8 @@ def _status(
         "infinite": np.isinf(time),
         "zero": time <= 0,
         "no_problem": blank("m", "n", "k") | sizes,
-        "unsupported": np.any(words, axis=0) if words else np.zeros(rows, bool),
+        **coverage.uncovered(given, rows),
+        "unsupported": np.any(unknown, axis=0) if unknown else np.zeros(rows, bool),
         "out_of_range": np.any(whole, axis=0) if whole else np.zeros(rows, bool),
         "no_tile": blank("block_m", "block_n", "block_k"),
         "no_stages": blank("stages") & some_stages,

@@ -1,4 +1,4 @@
-"""Numbers and words as other tools write them: units, separators, names of types and layouts."""
+"""Numbers and times as other tools write them: units, separators, decimal marks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -25,36 +25,6 @@ _NUMBER = re.compile(
 )
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 
-DTYPES = {
-    "bf16": "bf16",
-    "bfloat16": "bf16",
-    "f16": "fp16",
-    "fp16": "fp16",
-    "half": "fp16",
-    "float16": "fp16",
-    "f32": "fp32",
-    "fp32": "fp32",
-    "float": "fp32",
-    "float32": "fp32",
-    "tf32": "tf32",
-    "e4m3": "fp8_e4m3",
-    "fe4m3": "fp8_e4m3",
-    "fp8": "fp8_e4m3",
-    "fp8_e4m3": "fp8_e4m3",
-    "fp8_block": "fp8_e4m3",
-    "fp8_static": "fp8_e4m3",
-    "float8_e4m3fn": "fp8_e4m3",
-    "e5m2": "fp8_e5m2",
-    "fe5m2": "fp8_e5m2",
-    "fp8_e5m2": "fp8_e5m2",
-    "float8_e5m2": "fp8_e5m2",
-    "s8": "int8",
-    "i8": "int8",
-    "int8": "int8",
-}
-BLAS_LAYOUTS = {"nn": "tt", "nt": "tn", "tn": "nt", "tt": "nn"}
-"""Column-major words to ours: their t is A stored [M, K], their n is B stored [N, K]."""
-
 
 def scalars(column: "pd.Series") -> "pd.Series":
     """A column in which lists and records, which no column of ours holds, are texts."""
@@ -79,17 +49,6 @@ def each(column: "pd.Series", translate: Callable[[str], object]) -> "pd.Series"
     codes, found = pd.factorize(scalars(column))
     told = np.asarray([*(translate(str(text)) for text in found), None], dtype=object)
     return pd.Series(told[codes], index=column.index)
-
-
-def dtype_word(word: object) -> object:
-    """Our word for an element type; what has none stays as it is."""
-    plain = str(word).strip().lower().removeprefix("torch.")
-    return DTYPES.get(plain, word)
-
-
-def l2_word(word: str) -> str:
-    """Our word for the state of L2 before a launch."""
-    return {"flushed": "cold", "flush": "cold", "hot": "warm"}.get(word.strip().lower(), word)
 
 
 def unit_in(header: str) -> float | None:

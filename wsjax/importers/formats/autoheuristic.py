@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsjax.errors import InputError
-from wsjax.importers import csv_rows, values
+from wsjax.importers import csv_rows, values, words
 from wsjax.importers.formats import triton
 from wsjax.importers.source import Source
 
@@ -83,7 +83,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     found |= {c: theirs[c] for c in "mnk" if c in theirs}
     if "mat1_dtype" in theirs:
         types = [
-            theirs[f"mat{i}_dtype"].map(values.dtype_word, na_action="ignore")
+            theirs[f"mat{i}_dtype"].map(words.dtype, na_action="ignore")
             for i in (1, 2)
             if f"mat{i}_dtype" in theirs
         ]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wsjax.importers import json_items, values
+from wsjax.importers import json_items, values, words
 from wsjax.importers.formats import triton
 from wsjax.importers.source import Source
 
@@ -102,7 +102,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     found = triton.settings(theirs)
     found |= {c: theirs[c] for c in ("m", "n", "k", "batch") if c in theirs}
     if "dtype" in theirs:
-        word = theirs["dtype"].map(values.dtype_word, na_action="ignore")
+        word = theirs["dtype"].map(words.dtype, na_action="ignore")
         if "ALLOW_TF32" in theirs:
             allowed = theirs["ALLOW_TF32"].astype(str) == "True"
             word = word.mask((word == "fp32") & allowed, "tf32")

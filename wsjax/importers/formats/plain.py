@@ -132,10 +132,6 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
         scale = values.unit_in(known[ours])
         if scale is not None or values.has_units(theirs[known[ours]]):
             found[ours] = values.times_us(theirs[known[ours]], scale or 1.0)
-    for ours in found.keys() & {"dtype_in", "dtype_out"}:
-        found[ours] = values.each(found[ours], values.dtype_word)
-    if "l2_state" in found:
-        found["l2_state"] = values.each(found["l2_state"], values.l2_word)
     taken = set(known.values())
     rest = {name: column for name, column in theirs.items() if name not in taken}
     return {**rest, **found}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax.importers import json_items, values
+from wsjax.importers import json_items, values, words
 from wsjax.importers.source import Source
+from wsjax.space import DTYPES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +52,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
         elif name == "configs_timings":
             rows.append({"status": "malformed"})
     sizes = [part for part in key if type(part) is int][:3]
-    types = [part for part in key if isinstance(part, str) and values.dtype_word(part) in _WORDS]
+    types = [part for part in key if isinstance(part, str) and words.dtype(part) in DTYPES]
     if len(sizes) == 3:
         source.notes.append(
             f"the key has no names: m, n, k = {', '.join(map(str, sizes))} by its order; "
@@ -63,9 +64,6 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
     kernel = _NAME.sub("", source.path.name)
     frame = pd.DataFrame([{**given, "kernel": kernel, **row} for row in rows])
     yield frame if rows else pd.DataFrame(columns=["kernel", "p50"])
-
-
-_WORDS = set(values.DTYPES.values())
 
 
 def _row(config: Any, timing: Any) -> dict[str, Any]:
@@ -81,7 +79,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     found = settings(theirs)
     found |= {c: theirs[c] for c in "mnk" if c in theirs}
     if "dtype" in theirs:
-        found["dtype_in"] = found["dtype_out"] = theirs["dtype"].map(values.dtype_word)
+        found["dtype_in"] = found["dtype_out"] = theirs["dtype"].map(words.dtype)
     for ours, name in (("time_us_measured", "p50"), ("time_us_p20", "p20"), ("time_us_p80", "p80")):
         if name in theirs:
             found[ours] = values.times_us(theirs[name], values.US_PER["ms"])
