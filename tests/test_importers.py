@@ -214,7 +214,7 @@ LFS = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 
         (f"{HEADER.replace('block_n', 'x')}\n{ROW}\n", "--map block_n=NAME"),
         ("some words\nand others\n", "column 'm' is missing"),
         ('{"cache": {"a": {"time" 3}}, "tune_params_keys": []}', "1: is broken JSON: Expecting"),
-        ('{"key": [1],\n"configs_timings": [[{},[1]]\n[{},[1]]]}', "3: is broken JSON: expected"),
+        ('{"key": [1],\n"configs_timings": [[{},[1]]\n[{},[1]]]}', "3: is broken JSON: Expecting"),
         ('{"some": "json"}', "is JSON of no known format"),
     ],
     ids=lambda value: str(value)[:25],

@@ -3,12 +3,15 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wsjax import importers, tables
 from wsjax.errors import InputError
 from wsjax.files import check_destination
-from wsjax.importers import Report
 from wsjax.terminal import telling
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WIDTH = 120
 
@@ -34,28 +37,37 @@ def run_import(paths: Sequence[Path], out: Path, format: str, pairs: Iterable[st
     texts = tables.metadata([], imported=json.dumps(counts, ensure_ascii=False))
     tables.write_table(tables.from_frame(table), out, texts)
     for one in found:
-        _show(one.report)
+        _show(f"{one.report.path}: {one.report.format}", one.table, one.report.notes)
     if len(found) > 1:
-        excluded = importers.counts(table)
-        kept = len(table) - sum(excluded.values())
-        _show(Report(out, "all together", len(table), kept, excluded))
+        _show(f"{out}: all together", table)
+    if not _kept(table):
+        raise InputError(f"{out}: no row counts for a fit; the table holds them with their reasons")
     return 0
 
 
-def _show(report: Report) -> None:
+def _kept(table: "pd.DataFrame") -> int:
+    """How many rows some machine's model may take."""
+    counting = (table["excluded"].astype(object) == "").to_numpy()
+    return int((counting & importers.modelled(table)).sum())
+
+
+def _show(title: str, rows: "pd.DataFrame", notes: Sequence[str] = ()) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    print(f"{report.path}: {report.format}")
+    excluded, kept = importers.counts(rows), _kept(rows)
+    if others := len(rows) - sum(excluded.values()) - kept:
+        excluded["not_modelled"] = others
+    print(title)
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
-    table.add_row("read", f"{report.read:,}", "")
-    table.add_row("kept", f"{report.kept:,}", "for a fit")
-    for reason, count in report.excluded.items():
+    table.add_row("read", f"{len(rows):,}", "")
+    table.add_row("kept", f"{kept:,}", "for a fit")
+    for reason, count in excluded.items():
         table.add_row(reason, f"{count:,}", importers.REASONS.get(reason, "the file's own status"))
     Console(width=WIDTH, markup=False, emoji=False).print(table)
-    for note in report.notes:
+    for note in notes:
         print(f"note: {note}")

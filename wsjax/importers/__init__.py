@@ -7,17 +7,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsjax import tables
+import numpy as np
+
 from wsjax.errors import InputError, nearest
-from wsjax.importers import checks, columns, outcome, own
+from wsjax.importers import checks, columns, coverage, outcome, own, untimed
 from wsjax.importers import mapping as maps
 from wsjax.importers.columns import joined
+from wsjax.importers.coverage import modelled
 from wsjax.importers.csv_rows import MALFORMED
 from wsjax.importers.formats import (
     aiconfigurator,
     autoheuristic,
     cutlass,
     h200,
+    hipblaslt,
     inductor,
     kernel_tuner,
     nsight,
@@ -51,6 +54,7 @@ __all__ = [
     "import_table",
     "is_measured",
     "joined",
+    "modelled",
     "open_source",
     "parse_mapping",
     "pieces",
@@ -94,6 +98,9 @@ FORMATS: dict[str, Format] = {
     "cutlass_profiler": Format(
         cutlass.recognises, cutlass.pieces, cutlass.translate, cutlass.NEEDS
     ),
+    "hipblaslt": Format(
+        hipblaslt.recognises, hipblaslt.pieces, hipblaslt.translate, hipblaslt.NEEDS
+    ),
     "nsight": Format(nsight.recognises, nsight.pieces, nsight.translate, ["Kernel Name"]),
     "aiconfigurator": Format(
         aiconfigurator.recognises,
@@ -128,9 +135,7 @@ def has_times(names: Sequence[object]) -> bool:
 
 def is_measured(names: Sequence[str]) -> bool:
     """Whether a table has measured times of kernels; predictions are none."""
-    ours = (*tables.PREDICTION_COLUMNS, *tables.INTERVAL_COLUMNS)
-    others = [name for name in names if name not in ours]
-    return {TIME, *TILE} <= plain.names(others).keys()
+    return {TIME, *TILE} <= plain.names(list(names)).keys()
 
 
 def read_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -149,7 +154,7 @@ def read_own(path: str | Path, *, measured: bool = False) -> "pa.Table | pd.Data
     foreign = _detect(source) not in TABLES
     if foreign or (measured and is_measured(column_names(source))):
         return read(path).table
-    return own.as_it_is(path, source)
+    return own.read(path, source)
 
 
 def _detect(source: Source) -> str:
@@ -180,11 +185,13 @@ def read(
     if format not in ("auto", "plain", found):
         raise InputError(f"{source.path}: is not {format}, but {found}; leave --format out")
     name = found if format == "auto" else format
-    if name == "plain" and source.head.lstrip()[:1] in ("{", "["):
-        known = "Kernel Tuner's cache or T4, Triton's autotune.json, TorchInductor's log"
-        raise InputError(f"{source.path}: is JSON of no known format; known: {known}")
+    if name in ("plain", "cutlass_profiler") and (known := untimed.complaint(source)):
+        raise InputError(f"{source.path}: {known}")
     try:
-        table, notes = outcome.finish(_columns(source, name, mapping), source.path.name)
+        given = _columns(source, name, mapping)
+        if name == "plain":
+            given = _consistent(given)
+        table, notes = outcome.finish(given, source.path.name)
     except InputError as error:
         prefix = f"{source.path}:"
         raise InputError(
@@ -203,6 +210,15 @@ def together(parts: Sequence["pd.DataFrame"]) -> "pd.DataFrame":
 
 import_table = read
 """`read` under its public name."""
+
+
+def _consistent(given: "pd.DataFrame") -> "pd.DataFrame":
+    """A plain table with the rows marked whose time contradicts their rate; InputError if most do,
+    since then the unit is wrong."""
+    wrong, problem = checks.contradiction(given)
+    if problem:
+        raise InputError(problem)
+    return given.assign(**{coverage.COLUMN: np.where(wrong, "contradicts", "")})
 
 
 def _columns(source: Source, name: str, mapping: Mapping[str, str]) -> "pd.DataFrame":

@@ -1,9 +1,11 @@
-"""What in a table contradicts itself: n and k in each other's place, a rate that no machine has."""
+"""What in a table contradicts itself: n and k in each other's place, times and rates."""
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wsjax.importers import values
 from wsjax.space import DTYPE_BYTES
 
 if TYPE_CHECKING:
@@ -11,6 +13,11 @@ if TYPE_CHECKING:
 
 MOST_TFLOPS = 2e4
 LEAST_TFLOPS = 1e-6
+MOST_CONTRADICTION = 3.0
+"""A time and a rate of one row that differ by more than this factor are of different things."""
+_RATE = re.compile(r"(?<![a-z])([tg])fl?op(?:s|/s|s/s|_s|_per_s)(?![a-z/])")
+_OTHER_RATES = re.compile("predict|estimat|model|peak|roof|max|min|std|p10|p90|cpu|sol|expect")
+_TFLOPS = {"t": 1.0, "g": 1e-3}
 SHARE_SWAPPED, SHARE_RIGHT = 0.9, 0.5
 """Swapped is what this share of rows fits swapped, and less than the other as they stand."""
 
@@ -22,6 +29,64 @@ def notes(frame: "pd.DataFrame") -> list[str]:
     if rows.empty:
         return []
     return _rate(rows) + _swapped(rows)
+
+
+def contradiction(frame: "pd.DataFrame") -> tuple[np.ndarray, str]:
+    """The rows whose time contradicts the table's own column of TFLOP/s or GFLOP/s, and what is
+    wrong with the whole table if it is half of the rows that have both: "" if not."""
+    rate = next(filter(None, map(_rate_column, frame)), None)
+    none = np.zeros(len(frame), bool)
+    if rate is None:
+        return none, ""
+    name, scale = rate
+    given: dict[str, pd.Series] = {str(c): column for c, column in frame.items()}
+    m, n, k, batch, time = (
+        values.numbers(given[c]).to_numpy() if c in given else np.ones(len(frame))
+        for c in ("m", "n", "k", "batch", "time_us_measured")
+    )
+    stated = values.numbers(given[name]).to_numpy() * scale
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tflop = 2 * m * n * k * batch / 1e12
+        ratio = tflop / (time / 1e6) / stated
+        known = np.isfinite(ratio) & (ratio > 0)
+        if not known.any() or _is_count(stated[known], tflop[known]):
+            return none, ""
+        wrong = known & ~((ratio < MOST_CONTRADICTION) & (ratio > 1 / MOST_CONTRADICTION))
+    if wrong.sum() < known.sum() / 2:
+        return wrong, ""
+    at, factor = int(wrong.argmax()), float(np.median(ratio[wrong]))
+    return wrong, (
+        f"column '{name}' says {stated[at] / scale:g} where {m[at]:.0f}x{n[at]:.0f}x{k[at]:.0f} in "
+        f"{_shown(time[at])} makes {ratio[at] * stated[at] / scale:.3g}; {_mend(factor)}"
+    )
+
+
+def _shown(time_us: float) -> str:
+    return f"{time_us / 1e3:g} ms" if time_us >= 1e3 else f"{time_us:g} µs"
+
+
+def _rate_column(name: object) -> tuple[str, float] | None:
+    """A column that says a measured rate, and TFLOP/s in one of its unit."""
+    low = str(name).lower()
+    match = None if _OTHER_RATES.search(low) else _RATE.search(low)
+    return (str(name), _TFLOPS[match[1]]) if match else None
+
+
+def _is_count(stated: np.ndarray, tflop: np.ndarray) -> bool:
+    """Whether a column named GFLOPs counts the work of a problem instead of its rate."""
+    return bool(np.mean(_close(stated, tflop) | (np.abs(stated / tflop - 1) < 0.02)) > 0.5)
+
+
+def _mend(factor: float) -> str:
+    """What unit of time would bring computed and stated rates together, whose ratio is `factor`."""
+    steps = np.log10(factor) / 3
+    if abs(steps - round(steps)) > 0.16 or not round(steps):
+        return "leave one of the columns out, or say which holds the time: --map time_us=NAME"
+    bigger, times = ("larger", factor) if factor > 1 else ("smaller", 1 / factor)
+    return (
+        f"a unit of time {float(f'{times:.1g}'):,.0f} times {bigger} fits: "
+        "say it with --map time_us=NAME (or time_s, time_ms, time_ns)"
+    )
 
 
 def _rate(rows: "pd.DataFrame") -> list[str]:

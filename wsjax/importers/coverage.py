@@ -1,4 +1,5 @@
-"""Which measured kernels do what the model has no terms for: the reason, by name and by column.
+"""Which measured rows can't count: kernels that do what the model has no terms for, by their names
+and by columns.
 
 When the model learns one of them, its line here goes, and its rows count.
 """
@@ -24,11 +25,12 @@ REASONS = {
     "emulated": "not modelled: products of fp32 data by one or more MMAs of a narrower type",
     "f16_accum": "not modelled: sums in 16 bits, not in fp32",
     "beta": "not modelled: C is read too (beta is not 0)",
+    "contradicts": "its time and the table's own TFLOP/s differ by more than 3x",
 }
 COLUMN = "uncovered"
 """A reader's own column of these reasons."""
 _NAMES = {
-    "stream_k": r"stream_?k",
+    "stream_k": r"stream_?k|^\w*cijk_.*_sk[1-9]",
     "block_scaled": r"block_?scal|block_?wise|group_?wise|bs(?:sp)?tensorop|ue8m0|ue4m3|\dx\d+f32x"
     r"|mxf?p?[468]|nvf?p?4|_vs(?:16|32)_",
     "interleaved": r"interleaved|_[nt]k?(?:32|64)[nt]k?(?:32|64)(?:_|$)",

@@ -32,14 +32,14 @@ REASONS = {
     "infinite": "an infinite time",
     "zero": "a time of zero or less",
     "no_problem": "m, n or k is missing or zero",
-    "contradicts": "its time and the table's own TFLOP/s differ by more than 3x",
     **coverage.REASONS,
     "unsupported": "a type, layout or schedule without a word of ours",
     "out_of_range": "a configuration value beyond its column's range",
     "no_tile": "no block_m, block_n, block_k (a library's kernel)",
     "no_stages": "its number of stages is not told, but other rows' are",
-    "fake_repeat": "the same configuration and, bit for bit, the same time",
-    "duplicate": "the same configuration again, with another time",
+    "fake_repeat": "one measurement written again: same configuration and, bit for bit, same time",
+    "duplicate": "the same configuration again, with another time; the first one counts",
+    "not_modelled": "clusters, or k split over CTAs, which no machine's model covers",
 }
 OK_WORDS = {"ok", "", "success", "passed", "pass", "valid", "true", "1", "correct"}
 ASSUMED = ("dtype_in", "layout")

@@ -17,7 +17,12 @@ from wsjax.files import existing
 
 HEAD_BYTES = 2**20
 """A format shows in this much of a file."""
+LINE_MAX = 2**20
+"""Characters of the longest line that a table or a log may have."""
+TEXT_MAX = 2**28
+"""Characters of the longest JSON text, which is read whole."""
 LFS = b"version https://git-lfs.github.com/spec/"
+_JSON = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -39,17 +44,45 @@ class Source:
     notes: list[str] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """The lines of its text, without their ends; LF, CRLF and CR all end one."""
+        """The lines of its text, without their ends; LF, CRLF and CR all end one.
+
+        InputError for one of more than `LINE_MAX` characters.
+        """
+        number = 0
         try:
             with self._open() as file:
-                for line in file:
+                while line := file.readline(LINE_MAX + 1):
+                    number += 1
+                    if len(line) > LINE_MAX:
+                        raise InputError(
+                            f"{self.path}:{number}: a line of more than {LINE_MAX:,} characters; "
+                            "no table has one: is a quote left open, or is it another file?"
+                        )
                     yield line.rstrip("\n")
         except EOFError:
             self.notes.append("the compressed file ends early: read up to there")
 
+    def check_lines(self) -> None:
+        """Raise InputError for a line that is too long."""
+        for _ in self.lines():
+            pass
+
     def text(self) -> str:
-        """All of its text."""
-        return "\n".join(self.lines())
+        """All of its text; InputError if it has more than `TEXT_MAX` characters."""
+        parts, size = [], 0
+        try:
+            with self._open() as file:
+                while part := file.read(HEAD_BYTES):
+                    parts.append(part)
+                    size += len(part)
+                    if size > TEXT_MAX:
+                        raise InputError(
+                            f"{self.path}: is JSON of more than {TEXT_MAX:,} characters, which is "
+                            "read whole; split it"
+                        )
+        except EOFError:
+            self.notes.append("the compressed file ends early: read up to there")
+        return "".join(parts)
 
     def _open(self) -> IO[str]:
         opened = gzip.open if self.compressed else open
@@ -59,6 +92,11 @@ class Source:
     def head_lines(self) -> tuple[str, ...]:
         """The lines of `head`; the last may be cut."""
         return tuple(self.head.splitlines())
+
+    @cached_property
+    def is_json(self) -> bool:
+        """Whether its text begins as JSON does; `[default0]:` and `[START]` do not."""
+        return bool(_JSON.match(self.head))
 
     def first_line(self) -> str:
         """The first line that is not blank."""

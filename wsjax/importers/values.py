@@ -53,7 +53,7 @@ def each(column: "pd.Series", translate: Callable[[str], object]) -> "pd.Series"
 
 def unit_in(header: str) -> float | None:
     """Microseconds in the time unit that a header names, such as `Runtime (ms)` or `time_us`."""
-    found = _IN_HEADER.findall(str(header))
+    found = _IN_HEADER.findall(re.sub(r"(?<=[a-z])(?=[MUN]s$)", "_", str(header)))
     return US_PER[found[-1].lower()] if found else None
 
 

@@ -63,6 +63,11 @@ def recognises(source: Source) -> bool:
     return any(map(_is_header, source.head_lines)) or bool(_TEXT.search(source.head))
 
 
+def is_text(source: Source) -> bool:
+    """Whether it is what the profiler prints for each kernel, and holds no CSV."""
+    return bool(_TEXT.search(source.head)) and not any(map(_is_header, source.lines()))
+
+
 def _is_header(line: str) -> bool:
     return "Provider,OperationKind" in line and bool(_HEADER.search(line))
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax.importers import json_items, values
+from wsjax.importers import json_text, values
 from wsjax.importers.formats import triton
 from wsjax.importers.source import Source
 
@@ -40,7 +40,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
 
     about: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
-    for name, _, value in json_items.parts(source, many=("cache", "results")):
+    for name, _, value in json_text.parts(source, many=("cache", "results")):
         if name not in ("cache", "results"):
             about |= _about(name, value)
         elif isinstance(value, Mapping):
@@ -95,9 +95,10 @@ def _t4(result: Mapping[str, Any]) -> dict[str, Any]:
             time = given * scale / values.US_PER["ms"] if number else given
     invalid = str(result.get("invalidity") or "correct").lower()
     row |= _measured(time, runs)
-    if invalid == "correctness" or result.get("correctness") == 0:
+    right = invalid in ("correct", "valid", "none")
+    if invalid == "correctness" or (right and result.get("correctness") == 0):
         row["status"] = "incorrect"
-    elif invalid not in ("correct", "valid", "none"):
+    elif not right:
         row["status"] = "failed"
     return {k: v for k, v in row.items() if isinstance(v, int | float | str)}
 

@@ -1,15 +1,16 @@
 """Any CSV or Parquet table: columns by our names, by their usual other names, or by `--map`."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wsjax.errors import InputError, nearest
-from wsjax.importers import csv_rows, kernel_names, values
+from wsjax.importers import csv_rows, kernel_names, values, words
 from wsjax.importers.mapping import OTHERS, TIMES
 from wsjax.importers.source import Source
 from wsjax.space import COLUMNS, REQUIRED
-from wsjax.tables import parquet_names
+from wsjax.tables import INTERVAL_COLUMNS, PREDICTION_COLUMNS, parquet_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +23,17 @@ _SIZES = {
 ALIASES: dict[str, list[str]] = {
     **_SIZES,
     "batch": ["batchcount", "batchsize", "numbatches"],
-    "dtype_in": ["dtype", "inputdtype", "indtype", "typein", "datatype"],
-    "dtype_out": ["outputdtype", "outdtype", "typeout"],
+    "dtype_in": [
+        "atype",
+        "typea",
+        "dtypea",
+        "inputdtype",
+        "indtype",
+        "typein",
+        "datatype",
+        "dtype",
+    ],
+    "dtype_out": ["outputdtype", "outdtype", "typeout", "dtype", "ctype", "typec", "dtypec"],
     "stages": ["numstages", "nstages", "stage"],
     "math_warps": ["numwarps", "nwarps", "warps"],
     "dma_warps": ["producerwarps"],
@@ -37,9 +47,26 @@ ALIASES: dict[str, list[str]] = {
 }
 TRACED = {"role", "event", "t_ns"}
 """Columns that only a table of traced events has."""
-_TIME_WORDS = ("median", "time", "latency", "runtime", "duration", "elapsed", "mean", "avg")
-"""Of several columns of times, the earliest word's is the measurement."""
-_FITTED = ("predict", "estimat", "wait", "model", "compile", "stamp", "launch", "std", "min", "max")
+_TIMES = {"time", "times", "latency", "duration", "elapsed"} | {
+    f"{what}time" for what in ("run", "wall", "gpu", "kernel", "exec", "elapsed")
+}
+_UNITS = {*values.US_PER} - {"s"}
+_STATISTICS = {"median", "mean", "avg", "average", "p10", "p50", "p90"}
+_RANKS = (
+    {"median", "p50"},
+    _TIMES - {"latency", "duration", "elapsed"},
+    {"latency"},
+    {"duration"},
+    {"elapsed"},
+    {"mean", "avg", "average"},
+    _UNITS,
+)
+"""Of several columns of times, the one with the earliest word is the measurement."""
+_OTHER_TIMES = re.compile(
+    "predict|estimat|wait|model|compil|stamp|launch|std|min|max|cpu|host|timeout|warm|setup|saved"
+)
+_RATE = re.compile(r"(?:per|/).?[mnuµμ]s")
+_TOKEN = re.compile(r"[A-Z]?[a-zµμ]+|[A-Z]+(?![a-z])|p\d+")
 
 
 def columns(source: Source) -> tuple[str, ...]:
@@ -96,7 +123,10 @@ def _key(name: object) -> str:
 
 
 def names(theirs: list[str]) -> dict[str, str]:
-    """Ours to theirs, for the columns that are known by name."""
+    """Ours to theirs, for the columns that are known by name. A table of predictions has no
+    measured times under their names."""
+    if {"limiter", "method"} <= set(theirs):
+        theirs = [name for name in theirs if name not in (*PREDICTION_COLUMNS, *INTERVAL_COLUMNS)]
     found = {ours: ours for ours in (*COLUMNS, *OTHERS, *ALIASES, *TIMES) if ours in theirs}
     keys = {_key(name): name for name in reversed(theirs)}
     for ours in (*COLUMNS, *ALIASES):
@@ -107,18 +137,31 @@ def names(theirs: list[str]) -> dict[str, str]:
 
 
 def _times(theirs: list[str]) -> dict[str, str]:
-    """The columns of measured times, p10 and p90, by words in their names."""
+    """The columns of measured times, p10 and p90, by the words in their names."""
     found: dict[str, str] = {}
-    for word in reversed(_TIME_WORDS):
-        for name in reversed(theirs):
-            low = str(name).lower()
-            if word not in low or any(other in low for other in _FITTED):
+    times = [name for name in theirs if _is_time(str(name))]
+    times.sort(key=lambda name: values.unit_in(name) is None)
+    for rank in reversed(_RANKS):
+        for name in reversed(times):
+            if _tokens(name).isdisjoint(rank):
                 continue
-            for mark, ours in (("p10", TIMES[1]), ("p90", TIMES[2]), ("", TIMES[0])):
-                if mark in low:
-                    found[ours] = name
-                    break
+            mark = next((mark for mark in ("p10", "p90") if mark in str(name).lower()), "")
+            found[f"{TIMES[0]}_{mark}" if mark else TIMES[0]] = name
     return found
+
+
+def _is_time(name: str) -> bool:
+    """Whether a name says a measured time: by a word or a unit of times, or nothing but median."""
+    low, tokens = name.lower(), _tokens(name)
+    if _OTHER_TIMES.search(low):
+        return False
+    by_unit = bool(tokens & _UNITS) and not _RATE.search(low)
+    return bool(tokens & _TIMES) or by_unit or set() < tokens <= _STATISTICS
+
+
+def _tokens(name: object) -> set[str]:
+    """The words of a name in lower case: `GPU_Time(us)` and `gpuTimeUs` have gpu, time and us."""
+    return {token.lower() for token in _TOKEN.findall(str(name))}
 
 
 def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
@@ -126,15 +169,25 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     behind the numbers; a column of times without one is left out (`complaints` says so)."""
     known = names([name for name in theirs if name != csv_rows.MALFORMED])
     found = {ours: theirs[name] for ours, name in known.items() if ours not in TIMES}
-    if "kernel" in found and "block_m" not in found:
+    if "kernel" in found:
         found = {**kernel_names.columns(found["kernel"]), **found}
     for ours in known.keys() & TIMES:
         scale = values.unit_in(known[ours])
         if scale is not None or values.has_units(theirs[known[ours]]):
             found[ours] = values.times_us(theirs[known[ours]], scale or 1.0)
+    if b_type := _partner(known.get("dtype_in", ""), theirs):
+        pair = found["dtype_in"].astype(str) + "," + theirs[b_type].astype(str)
+        both = values.each(pair, lambda types: words.operands(*types.split(",")))
+        found["dtype_in"] = both.where(found["dtype_in"].notna())
     taken = set(known.values())
     rest = {name: column for name, column in theirs.items() if name not in taken}
     return {**rest, **found}
+
+
+def _partner(a_type: str, theirs: Mapping[str, "pd.Series"]) -> str | None:
+    """The column of B's type beside that of A's, if there is one."""
+    partner = {"atype": "btype", "typea": "typeb", "dtypea": "dtypeb"}.get(_key(a_type))
+    return next((name for name in theirs if partner and _key(name) == partner), None)
 
 
 def _hint(column: str, theirs: Sequence[str]) -> str:

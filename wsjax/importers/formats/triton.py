@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax.importers import json_items, values, words
+from wsjax.importers import json_text, values, words
 from wsjax.importers.source import Source
 from wsjax.space import DTYPES
 
@@ -43,7 +43,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
 
     rows: list[dict[str, Any]] = []
     key: list[Any] = []
-    for name, _, value in json_items.parts(source, many=("configs_timings",)):
+    for name, _, value in json_text.parts(source, many=("configs_timings",)):
         if name == "key":
             key = value if isinstance(value, list) else [value]
             key = key[0] if len(key) == 1 and isinstance(key[0], list) else key
