@@ -256,8 +256,16 @@ def test_numbers_read_back(number, group):
 @given(st.text(max_size=40))
 def test_any_text_is_a_number_or_none(text):
     number, unit = values.parse(text)
-    assert isinstance(number, float)
-    assert np.isnan(number) or isinstance(unit, str)
+    low = text.strip().lower()
+    assert low.endswith(unit)
+    if np.isfinite(number):
+        assert any(letter.isdigit() for letter in text)
+        assert (number < 0) <= ("-" in text)
+        assert values.parse(f"{number!r} {unit}") == (number, unit)
+    elif np.isinf(number):
+        assert "inf" in low or "e" in low
+    else:
+        assert unit == "" or low.startswith(("nan", "+nan", "-nan"))
 
 
 @given(text=st.text(alphabet='{}[]",:0123456789.abcemnkt \n', max_size=200))
@@ -268,7 +276,10 @@ def test_any_text_is_read_or_refused(tmp_path_factory, text):
         found = read(path)
     except InputError:
         return
-    assert found.report.read == len(found.table)
+    kept = found.table.loc[(found.table["excluded"] == "").to_numpy()]
+    assert found.report.kept == len(kept)
+    assert (kept["time_us_measured"] > 0).all()
+    assert (kept[["m", "n", "k", "block_m", "block_n", "block_k"]] >= 1).to_numpy().all()
 
 
 BIG = """

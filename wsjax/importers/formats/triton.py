@@ -113,6 +113,8 @@ def settings(theirs: Mapping[str, "pd.Series"]) -> dict[str, "pd.Series"]:
             found[ours] = values.numbers(theirs[name])
     if "stages" in found:
         found["stages"] = found["stages"].clip(lower=1)
-    persistent = any(name in theirs for name in PERSISTENT)
-    found["schedule"] = values.everywhere(theirs, "persistent" if persistent else "serial")
-    return found
+    schedule = values.everywhere(theirs, "serial")
+    for name in PERSISTENT:
+        if name in theirs:
+            schedule = schedule.mask(theirs[name].notna(), "persistent")
+    return {**found, "schedule": schedule}
