@@ -559,3 +559,9 @@ def test_persistent_is_said_of_the_rows_that_are(write):
     text = block("mm(16x64, 64x32)", BF16)
     text += f"  triton_mm_persistent_tma_2 0.02 ms 90.0% {CHOICE}, NUM_SMS=132\n"
     assert read(write(text)).table["schedule"].tolist() == ["serial", "persistent"]
+
+
+def test_a_column_that_may_be_the_stages_is_asked_about(write):
+    text = "m,n,k,block_m,block_n,block_k,time_us,stage\n64,64,64,64,64,64,5,2\n"
+    notes = read(write(text)).report.notes
+    assert "column 'stage' is not read; is it stages? --map stages=stage" in notes

@@ -104,7 +104,7 @@ def finish(columns: "pd.DataFrame", source: str) -> tuple["pd.DataFrame", list[s
     ours["status"] = pd.Series(status)
     ours["source"] = given.get("source", pd.Series([source] * rows, dtype=object))
     others = [n for n in (*OTHERS, *given) if n in given and n not in (*ours, *NOT_KEPT)]
-    notes += [_likely(name, others) for name in REQUIRED if name not in told]
+    notes += [_likely(name, others) for name in (*REQUIRED, "stages") if name not in told]
     notes = [note for note in notes if note]
     extra = cols.compact({n: given[n] for n in others})
     ours["excluded"] = pd.Series(_excluded(cols.compact(ours), extra))

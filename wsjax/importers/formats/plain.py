@@ -34,7 +34,7 @@ ALIASES: dict[str, list[str]] = {
         "dtype",
     ],
     "dtype_out": ["outputdtype", "outdtype", "typeout", "dtype", "ctype", "typec", "dtypec"],
-    "stages": ["numstages", "nstages", "stage"],
+    "stages": ["numstages", "nstages"],
     "math_warps": ["numwarps", "nwarps", "warps"],
     "dma_warps": ["producerwarps"],
     "split_k": ["splitkslices"],
