@@ -1,9 +1,38 @@
-"""Other tools' measurements, read as one table. What a file is shows in its content.
+"""Other tools' measurements as one table.
 
-`read` takes a file of any format in `FORMATS`; `convert` takes columns of a frame in memory.
+Every tool that times GEMM kernels writes its own columns, words and units. `read` makes one table
+of any of them: configuration columns (`wsjax.space.COLUMNS`) in our words, times in µs, and for
+each row what became of it. Nothing is dropped: column `excluded` says why a fit leaves a row out,
+and a report counts the rows by reason. `calibrate`, `validate`, `choose` and `predict --table` read
+files through this package too, so that a file that one of them takes means the same to all.
+
+How a file passes through, and where to read on:
+
+1. `source`: what a file is by its first bytes (Parquet, compressed, encoding), its text by lines.
+2. `formats`: one module a format. The first whose `recognises` says yes reads the file (`pieces`)
+   and gives our columns (`translate`). CSV goes by `csv_rows`, which finds headers behind log lines
+   and marks ragged rows; JSON by `json_text`, which keeps what is whole of a file that ends early.
+3. `mapping`: `--map ours=theirs` for what no format tells; `untimed` names files without times.
+4. `values` reads numbers with any separators and units; `words` knows the field's words for types
+   and the like; `kernel_names` what the names of CUTLASS kernels tell.
+5. `coverage`: kernels that the model has no terms for, such as stream-K, each with its reason.
+6. `outcome`: checks every value, fills in defaults, finds repeats, and gives each row its `status`
+   and `excluded`; `checks` compares what a table says twice, such as a time and a rate.
+
+To add a format `foo`:
+
+1. Write `formats/foo.py` with `NEEDS`, `recognises`, `pieces` and `translate` (see
+   `formats.Format`; `formats/aiconfigurator.py` is a short one). `translate` returns what the file
+   tells: `values.times_us(column, values.US_PER["ms"])` as `time_us_measured`, sizes as `m n k
+   block_m …`, element types in the file's own words, the kernel's name as `kernel`, a word of
+   `outcome.REASONS` as `status` where a run failed. Defaults, words, blanks and repeats are not its
+   business.
+2. Name it in `formats/__init__.py`, before those whose files it would be taken for.
+
+Its values get a sample in `tests/test_importers_golden.py`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,18 +44,7 @@ from wsjax.importers import mapping as maps
 from wsjax.importers.columns import joined
 from wsjax.importers.coverage import modelled
 from wsjax.importers.csv_rows import MALFORMED
-from wsjax.importers.formats import (
-    aiconfigurator,
-    autoheuristic,
-    cutlass,
-    h200,
-    hipblaslt,
-    inductor,
-    kernel_tuner,
-    nsight,
-    plain,
-    triton,
-)
+from wsjax.importers.formats import FORMATS, h200, plain
 from wsjax.importers.formats.plain import TRACED, pieces
 from wsjax.importers.formats.plain import columns as column_names
 from wsjax.importers.mapping import parse_mapping
@@ -44,7 +62,6 @@ __all__ = [
     "REASONS",
     "TIME",
     "TRACED",
-    "Format",
     "Imported",
     "Report",
     "column_names",
@@ -69,18 +86,6 @@ TIME = maps.TIMES[0]
 TILE = ("block_m", "block_n", "block_k")
 
 
-class Format(NamedTuple):
-    """How a format is known, read a piece at a time, and translated.
-
-    `translate` takes a piece with the file's columns, `needs` among them, and returns ours.
-    """
-
-    recognises: Callable[[Source], bool]
-    pieces: Callable[[Source], Iterator["pd.DataFrame"]]
-    translate: Callable[[Mapping[str, "pd.Series"]], Mapping[str, "pd.Series"]]
-    needs: Collection[str] = ()
-
-
 class Imported(NamedTuple):
     """A table in our columns (see `outcome.finish`), and the counts of its rows."""
 
@@ -88,30 +93,6 @@ class Imported(NamedTuple):
     report: Report
 
 
-FORMATS: dict[str, Format] = {
-    "kernel_tuner": Format(kernel_tuner.recognises, kernel_tuner.pieces, kernel_tuner.translate),
-    "triton": Format(triton.recognises, triton.pieces, triton.translate, ["p50"]),
-    "inductor": Format(inductor.recognises, inductor.pieces, inductor.translate),
-    "autoheuristic": Format(
-        autoheuristic.recognises, autoheuristic.pieces, autoheuristic.translate, autoheuristic.NEEDS
-    ),
-    "cutlass_profiler": Format(
-        cutlass.recognises, cutlass.pieces, cutlass.translate, cutlass.NEEDS
-    ),
-    "hipblaslt": Format(
-        hipblaslt.recognises, hipblaslt.pieces, hipblaslt.translate, hipblaslt.NEEDS
-    ),
-    "nsight": Format(nsight.recognises, nsight.pieces, nsight.translate, ["Kernel Name"]),
-    "aiconfigurator": Format(
-        aiconfigurator.recognises,
-        aiconfigurator.pieces,
-        aiconfigurator.translate,
-        aiconfigurator.COLUMNS,
-    ),
-    "h200": Format(h200.recognises, h200.pieces, h200.translate, h200.COLUMNS),
-    "plain": Format(lambda source: True, plain.pieces, plain.translate),
-}
-"""By name, in the order in which they are tried: plain takes what no other does."""
 TABLES = ("plain", "h200")
 """Formats whose columns are largely ours: tables that stand for themselves."""
 CONVERTERS = (h200.cutlass, h200.gluon)
@@ -227,7 +208,7 @@ def _columns(source: Source, name: str, mapping: Mapping[str, str]) -> "pd.DataF
     found: list[pd.DataFrame] = []
     for piece in format_.pieces(source):
         theirs = {str(n): c for n, c in piece.items()}
-        if lacking := [c for c in format_.needs if c not in theirs]:
+        if lacking := [c for c in format_.NEEDS if c not in theirs]:
             raise InputError(f"column '{c}' is missing, which {name} has" for c in lacking)
         maps.check(mapping, theirs)
         visible = theirs

@@ -10,12 +10,12 @@ from wsjax.importers.source import Source
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = {"framework", "op_name", "kernel_source", "gemm_dtype", "m", "n", "k", "latency"}
+NEEDS = {"framework", "op_name", "kernel_source", "gemm_dtype", "m", "n", "k", "latency"}
 
 
 def recognises(source: Source) -> bool:
     """Whether it has the columns of its GEMM tables."""
-    return set(plain.columns(source)) >= COLUMNS
+    return set(plain.columns(source)) >= NEEDS
 
 
 def pieces(source: Source) -> Iterator["pd.DataFrame"]:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 CUTLASS_SCHEDULES = {"basic": "serial", "pingpong": "pingpong", "cooperative": "cooperative"}
 CUTLASS_LAYOUTS = {"NN": "tt", "NT": "tn", "TN": "nt", "TT": "nn"}
 """BLAS's column-major words: T is A stored [M, K], N is B stored [N, K]."""
-COLUMNS = {"gpu", "kernel", "m", "n", "k", "layout", "time_us_median"}
+NEEDS = {"gpu", "kernel", "m", "n", "k", "layout", "time_us_median"}
 
 
 def recognises(source: Source) -> bool:
     """Whether it has the columns of these tables, or of cuBLAS's beside them."""
-    return set(plain.columns(source)) >= COLUMNS
+    return set(plain.columns(source)) >= NEEDS
 
 
 def pieces(source: Source) -> Iterator["pd.DataFrame"]:

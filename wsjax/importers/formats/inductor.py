@@ -16,6 +16,7 @@ from wsjax.importers.source import Source
 if TYPE_CHECKING:
     import pandas as pd
 
+NEEDS = ()
 _SHAPE = re.compile(r"\(?\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)?")
 _SHAPE_KEY = re.compile(r'"\(\d+, \d+, \d+\)"|"invoke"')
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

@@ -12,6 +12,7 @@ from wsjax.importers.source import Source
 if TYPE_CHECKING:
     import pandas as pd
 
+NEEDS = ()
 NAMES = {
     "block_m": ("MWG", "BLOCK_M", "BLOCK_SIZE_M", "block_m", "tile_m", "TILE_M"),
     "block_n": ("NWG", "BLOCK_N", "BLOCK_SIZE_N", "block_n", "tile_n", "TILE_N"),

@@ -13,6 +13,7 @@ from wsjax.importers.source import Source
 if TYPE_CHECKING:
     import pandas as pd
 
+NEEDS = ("Kernel Name",)
 DURATION = "gpu__time_duration.sum"
 DURATIONS = (DURATION, "Duration")
 LONG = ("Metric Name", "Metric Value")

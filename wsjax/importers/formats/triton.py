@@ -13,6 +13,7 @@ from wsjax.space import DTYPES
 if TYPE_CHECKING:
     import pandas as pd
 
+NEEDS = ("p50",)
 SETTINGS = {
     "block_m": ("BLOCK_M", "BLOCK_SIZE_M", "BM", "TILE_M"),
     "block_n": ("BLOCK_N", "BLOCK_SIZE_N", "BN", "TILE_N"),
