@@ -31,9 +31,9 @@ def import_(
     """Read other tools' measurements into one table of ours, and count what became of the rows.
 
     cutlass_profiler, hipblaslt-bench, Kernel Tuner (cache, T4), Triton, TorchInductor (JSON, log),
-    AutoHeuristic, aiconfigurator, Nsight Compute, and any CSV or Parquet table. Rows that are no measurement, or
-    repeat one, stay in the table: column `excluded` says why a fit leaves them out. Exit code 2 if a
-    fit could take none.
+    AutoHeuristic, aiconfigurator, Nsight Compute, and any CSV or Parquet table. Rows that are no
+    measurement, or repeat one, stay in the table: column `excluded` says why a fit leaves them out.
+    Exit code 2 if a fit could take none.
 
     wsjax import profile.csv --out profile.parquet
 
