@@ -12,8 +12,8 @@ from reference import Case, simulate
 from wsjax import batch, periodic, queues
 from wsjax.hardware import load_hardware, parse_hardware
 from wsjax.limits import REASONS
-from wsjax.programs import METHODS, _fields
-from wsjax.space import COLUMNS, SCHEDULES, Configuration, with_defaults
+from wsjax.programs import _fields
+from wsjax.space import COLUMNS, METHODS, SCHEDULES, Configuration, with_defaults
 from wsjax.spec import load_spec
 
 QUICKSTART = Path(__file__).parents[1] / "sweeps" / "quickstart.toml"

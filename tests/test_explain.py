@@ -47,7 +47,7 @@ def test_elasticities_equal_finite_differences():
     names = [name for name, value in own.items() if value != PARAMETERS[name].neutral]
     smooth = total = 0
     for columns in configurations(5, seed=3):
-        c = resolve(from_keywords(columns), machine)
+        c = resolve(from_keywords(columns), machine.facts)
         t = timeline(c, machine)
         found = elasticities(t, machine, names)
         moves = [{name: own[name] * (1 + side * STEP)} for side in (1, -1) for name in names]
@@ -135,7 +135,7 @@ def test_the_idle_part_of_the_last_wave():
 
 def test_variants_change_one_choice_and_fit_the_ring():
     machine = load_hardware("h200")
-    c = resolve(from_keywords(SHAPE | {"stages": 6}), machine)
+    c = resolve(from_keywords(SHAPE | {"stages": 6}), machine.facts)
     for name, other in variants(c, machine):
         changed = {key for key in c._fields if getattr(c, key) != getattr(other, key)}
         assert changed

@@ -26,7 +26,7 @@ from wsjax.hardware import (
     load_hardware,
     parse_hardware,
 )
-from wsjax.hardware.sections import LIMITERS, REGIONS
+from wsjax.hardware.sections import REGIONS
 from wsjax.parameters import PARAMETERS as REGISTRY
 from wsjax.space import COLUMNS, DTYPES
 
@@ -274,12 +274,6 @@ def test_loading_needs_no_heavy_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_limiters_are_the_models():
-    from wsjax import programs
-
-    assert programs.LIMITERS == LIMITERS
 
 
 FAMILY = "epilogue_startup_us = 0.3"

@@ -9,9 +9,9 @@ import pytest
 
 import wsjax
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.hardware.sections import LIMITERS, REGIONS
+from wsjax.hardware.sections import REGIONS
 from wsjax.intervals import Errors, bounds, outside, spread
-from wsjax.space import SCHEDULES, Configuration
+from wsjax.space import LIMITERS, SCHEDULES, Configuration
 
 ROW = {"m": 512, "n": 512, "k": 256, "block_m": 128, "block_n": 128, "block_k": 64, "stages": 2}
 TOY = load_hardware("toy")

@@ -21,10 +21,10 @@ import wsjax
 from wsjax import shards, tables, validation
 from wsjax.cli import main
 from wsjax.errors import InputError
-from wsjax.hardware.sections import LIMITERS
 from wsjax.pages import cube, html, measured, spread, sweep
 from wsjax.parameters import PARAMETERS
 from wsjax.reports import write_validation
+from wsjax.space import LIMITERS
 from wsjax.spec import parse_spec
 from wsjax.validation import Validated, Validation
 

@@ -19,7 +19,8 @@ from wsjax.hardware import load_hardware
 from wsjax.importers import convert
 from wsjax.parameters import Parameters
 from wsjax.predictions import predict_table
-from wsjax.tables import PREDICTION_COLUMNS, read_metadata, read_table, write_table
+from wsjax.space import PREDICTION_COLUMNS
+from wsjax.tables import read_metadata, read_table, write_table
 
 DATA = Path(__file__).parent / "data"
 CUTLASS = DATA / "h200_cutlass_ws_excerpt.csv.gz"

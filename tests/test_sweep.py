@@ -24,10 +24,9 @@ from wsjax.best import Best, best_of
 from wsjax.cli import main
 from wsjax.errors import InputError, WsjaxError
 from wsjax.hardware import load_hardware
-from wsjax.space import COLUMNS
+from wsjax.space import COLUMNS, PREDICTION_COLUMNS
 from wsjax.spec import parse_spec
 from wsjax.stores import Folder
-from wsjax.tables import PREDICTION_COLUMNS
 
 SPEC = """
 name = "small"

@@ -24,7 +24,6 @@ from wsjax.inputs import Inputs, Packed, pack
 from wsjax.limits import Facts
 from wsjax.programs import (
     KINDS,
-    METHODS,
     PAIRS,
     PARTS,
     UNPROVED,
@@ -38,7 +37,7 @@ from wsjax.programs import (
 from wsjax.queues import outcomes, queues, size_of
 from wsjax.rows import host, lengthened, on_one_device, over_devices
 from wsjax.sources import Source
-from wsjax.space import DTYPE_BYTES, DTYPES, Configuration
+from wsjax.space import DTYPE_BYTES, DTYPES, METHODS, Configuration
 
 FEW = 256
 """Rows of a program that is compiled soon, for tables that are too small to be worth another."""

@@ -9,7 +9,7 @@ from wsjax import intervals, tables
 from wsjax.hardware import Hardware
 from wsjax.limits import REASONS
 from wsjax.rows import lengthened
-from wsjax.space import COLUMNS, Configuration, Product
+from wsjax.space import COLUMNS, PREDICTION_COLUMNS, Configuration, Product
 from wsjax.trials import FILTERED, columns_of, verdicts
 from wsjax.where import Predicate
 
@@ -139,5 +139,5 @@ def _columns(part: Part, columns: dict[str, Any], rows: int) -> dict[str, "pa.Ar
     found = {name: tables.configuration_column(name, given[name], rows) for name in COLUMNS}
     others = [name for name in given if name not in COLUMNS and name not in part.swept]
     found |= {name: tables.words(given[name], part.words[name], rows) for name in others}
-    ours = [name for name in part.swept if name not in tables.PREDICTION_COLUMNS]
+    ours = [name for name in part.swept if name not in PREDICTION_COLUMNS]
     return found | {name: tables.number_column(given[name], rows) for name in ours}

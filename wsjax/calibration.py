@@ -18,10 +18,10 @@ import numpy as np
 from wsjax import __version__, intervals, measured, validation
 from wsjax.errors import InputError
 from wsjax.hardware import Hardware, format_hardware, load_hardware
-from wsjax.hardware.sections import LIMITERS
 from wsjax.measured import Measured
 from wsjax.metrics import Metrics
 from wsjax.parameters import PARAMETERS, Parameters
+from wsjax.space import LIMITERS
 
 if TYPE_CHECKING:
     from wsjax import rounds

@@ -43,9 +43,9 @@ def predict_one(options: Mapping[str, Any], hardware: str, precision: str, *, as
     record = tables.rows(found, [0])[0]
     if as_json:
         print(json.dumps(finite(record), allow_nan=False))
-    configuration = single.resolve(numbers, machine)
+    configuration = single.resolve(numbers, machine.facts)
     if not record["legal"]:
-        why = single.why(record["reason"], configuration, machine)
+        why = single.why(record["reason"], configuration, machine.facts)
         print(f"wsjax: illegal: {why}", file=sys.stderr)
         return InputError.exit_code
     if not as_json:

@@ -14,8 +14,8 @@ from wsjax.explaining import MORE, Explanation, explanation
 from wsjax.finite import finite
 from wsjax.hardware import Hardware, load_hardware
 from wsjax.parameters import PARAMETERS
-from wsjax.programs import LIMITERS
 from wsjax.scene import parts, path_text
+from wsjax.space import LIMITERS
 from wsjax.terminal import telling
 
 PIPE_WIDTH, ROOMY = 120, 100
@@ -32,7 +32,7 @@ def run_explain(options: Mapping[str, int | str], hardware: str, *, as_json: boo
         partial(load_hardware, hardware), partial(single.from_options, options)
     )
     with telling("explaining the kernel", quiet=as_json):
-        found = explanation(single.resolve(numbers, machine), machine)
+        found = explanation(single.resolve(numbers, machine.facts), machine)
     if as_json:
         print(json.dumps(finite(record(found)), allow_nan=False))
     else:

@@ -77,7 +77,7 @@ def explain(hardware: str | Path | Hardware = "h200", **columns: Any) -> Explana
     machine, numbers = gather(
         partial(load_hardware, hardware), partial(single.from_keywords, columns)
     )
-    return explanation(single.resolve(numbers, machine), machine)
+    return explanation(single.resolve(numbers, machine.facts), machine)
 
 
 def explanation(c: Configuration, machine: Hardware) -> Explanation:

@@ -17,8 +17,16 @@ import numpy as np
 
 from wsjax.errors import InputError, nearest
 from wsjax.limits import Facts, deepest_stages
-from wsjax.space import COLUMNS, DTYPE_BYTES, REQUIRED, Column, Configuration, with_defaults
-from wsjax.tables import INTERVAL_COLUMNS, PREDICTION_COLUMNS
+from wsjax.space import (
+    COLUMNS,
+    DTYPE_BYTES,
+    INTERVAL_COLUMNS,
+    PREDICTION_COLUMNS,
+    REQUIRED,
+    Column,
+    Configuration,
+    with_defaults,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsjax.hardware import Hardware
-from wsjax.hardware.sections import LIMITERS, REGIONS
-from wsjax.space import COLUMNS, Configuration
+from wsjax.hardware.sections import REGIONS
+from wsjax.space import COLUMNS, LIMITERS, Configuration
 
 COVERAGE = 0.9
 Z = 1.645

@@ -55,7 +55,7 @@ def predict(
     1e-5 of them (1e-6 is usual). Legality and rows that no formula is proved for are computed in
     float64 whatever it says.
 
-    All columns are kept; behind them come `wsjax.tables.PREDICTION_COLUMNS`: times in µs (`_us`;
+    All columns are kept; behind them come `wsjax.space.PREDICTION_COLUMNS`: times in µs (`_us`;
     waits summed over the busiest SM's tiles), `waves`, `k_tiles`, `smem_bytes` of a CTA, `tflops`
     of the whole problem, the `limiter`, the `method` that made the row, `extrapolated` (no
     measurement backs it), `legal`, and the `reason` where not: an illegal row has no time; of a

@@ -20,10 +20,8 @@ from wsjax.events import COOPERATIVE, PINGPONG, SERIAL, Outcome, Pipeline, isola
 from wsjax.inputs import Inputs, Packed, unpack
 from wsjax.limits import REASONS, checks, smem_bytes
 from wsjax.parameters import PARAMETERS, Parameters
-from wsjax.space import Configuration
+from wsjax.space import LIMITERS, METHODS, Configuration
 
-LIMITERS = ("load", "compute", "latency")
-METHODS = ("closed", "periodic", "scan")
 WIDE = {"xla_cpu_prefer_vector_width": 512, "xla_cpu_enable_fast_min_max": True}
 """For programs of nothing but arithmetic: XLA takes vectors half as wide on CPUs that have these,
 and half a dozen instructions for a maximum, so that it is NaN where either number is."""

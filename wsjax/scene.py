@@ -15,8 +15,8 @@ from wsjax.critical import COMPUTE as PATH_COMPUTE
 from wsjax.critical import EPILOGUE as PATH_EPILOGUE
 from wsjax.critical import LATENCY, LOAD_A
 from wsjax.events import PINGPONG
-from wsjax.programs import LIMITERS
 from wsjax.slices import Slices, filled_slots, one_by_one, slices, tracks
+from wsjax.space import LIMITERS
 from wsjax.timeline import Timeline
 
 STEPS_MIN, STEPS_MAX = 8, 20

@@ -8,8 +8,7 @@ import numpy as np
 
 from wsjax import frame as frames
 from wsjax.errors import InputError, nearest
-from wsjax.hardware import Hardware
-from wsjax.limits import REASONS, explain
+from wsjax.limits import REASONS, Facts, explain
 from wsjax.space import (
     COLUMNS,
     DTYPE_BYTES,
@@ -79,19 +78,19 @@ def _name(option: str) -> str:
     return option.lstrip("-").replace("-", "_")
 
 
-def resolve(numbers: Mapping[str, int], machine: Hardware) -> Configuration:
+def resolve(numbers: Mapping[str, int], facts: Facts) -> Configuration:
     """The configuration, defaults filled in, as whole numbers."""
     columns = {name: np.asarray([value]) for name, value in numbers.items()}
-    return Configuration(*(int(x.flat[0]) for x in frames.resolve(columns, machine.facts)))
+    return Configuration(*(int(x.flat[0]) for x in frames.resolve(columns, facts)))
 
 
-def why(reason: str | int, c: Configuration, machine: Hardware) -> str:
+def why(reason: str | int, c: Configuration, facts: Facts) -> str:
     """Why a configuration is illegal on a machine; a reason or its code."""
     schedule = SCHEDULES[c.schedule]
     return explain(
         REASONS[reason] if isinstance(reason, int) else reason,
         c,
-        machine.facts,
+        facts,
         in_bytes=DTYPE_BYTES[c.dtype_in],
         out_bytes=DTYPE_BYTES[c.dtype_out],
         math_groups=2 if schedule == "pingpong" else 1,

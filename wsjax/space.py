@@ -23,6 +23,25 @@ LAYOUTS = ("nn", "nt", "tn", "tt")
 """First letter: A stored [M,K] (n) or [K,M] (t); second: B stored [K,N] (n) or [N,K] (t)."""
 WRITES = ("tma", "direct")
 L2_STATES = ("cold", "warm")
+LIMITERS = ("load", "compute", "latency")
+METHODS = ("closed", "periodic", "scan")
+PREDICTION_COLUMNS = (
+    "time_us",
+    "math_wait_us",
+    "dma_wait_us",
+    "launch_us",
+    "waves",
+    "k_tiles",
+    "smem_bytes",
+    "tflops",
+    "limiter",
+    "method",
+    "extrapolated",
+    "legal",
+    "reason",
+)
+INTERVAL_COLUMNS = ("time_us_lo", "time_us_hi")
+"""Behind the others, of machines that are calibrated."""
 
 SIZE_MAX = 2**31
 BLOCK_MAX = 2**16

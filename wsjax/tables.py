@@ -19,7 +19,7 @@ from wsjax.errors import InputError
 from wsjax.files import existing, replacing, suffix
 from wsjax.hardware import Hardware, format_hardware
 from wsjax.limits import REASONS
-from wsjax.space import COLUMNS
+from wsjax.space import COLUMNS, INTERVAL_COLUMNS, LIMITERS, METHODS, PREDICTION_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,23 +27,6 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 SCHEMA_VERSION = 1
-PREDICTION_COLUMNS = (
-    "time_us",
-    "math_wait_us",
-    "dma_wait_us",
-    "launch_us",
-    "waves",
-    "k_tiles",
-    "smem_bytes",
-    "tflops",
-    "limiter",
-    "method",
-    "extrapolated",
-    "legal",
-    "reason",
-)
-INTERVAL_COLUMNS = ("time_us_lo", "time_us_hi")
-"""Behind the others, of machines that are calibrated."""
 CONTINUOUS = ("time_us", "math_wait_us", "dma_wait_us", "tflops", *INTERVAL_COLUMNS)
 """Columns whose values hardly repeat: a dictionary of them would cost time and space."""
 WRITTEN_ROWS = 2**16
@@ -134,8 +117,6 @@ def prediction_columns(
     counts depend on.
     """
     import pyarrow as pa
-
-    from wsjax.programs import LIMITERS, METHODS
 
     illegal = prediction.reason != 0
     none = illegal if illegal.any() else None

@@ -99,7 +99,7 @@ def trace(hardware: str | Path | Hardware = "h200", **columns: Any) -> Timeline:
     machine, numbers = gather(
         partial(load_hardware, hardware), partial(single.from_keywords, columns)
     )
-    return timeline(single.resolve(numbers, machine), machine)
+    return timeline(single.resolve(numbers, machine.facts), machine)
 
 
 def timeline(c: Configuration, machine: Hardware, *, ran: bool = False) -> Timeline:
@@ -111,7 +111,7 @@ def timeline(c: Configuration, machine: Hardware, *, ran: bool = False) -> Timel
     found_figures = batch.evaluate(rows, machine, legal_override=np.full(1, ran))
     figures = {name: values.item() for name, values in found_figures._asdict().items()}
     if figures["reason"]:
-        raise InputError(f"illegal: {single.why(figures['reason'], c, machine)}")
+        raise InputError(f"illegal: {single.why(figures['reason'], c, machine.facts)}")
     with jax.enable_x64(True):
         found = whole(one_row(c, machine))
         p = found.full

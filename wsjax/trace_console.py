@@ -60,7 +60,7 @@ def run_trace(
     )
     if measured is None:
         with telling("playing the kernel", quiet=quiet):
-            found = timeline(single.resolve(numbers, machine), machine)
+            found = timeline(single.resolve(numbers, machine.facts), machine)
         _finish(found, None, out, quiet=quiet)
         return 0
     with telling(f"reading {measured}", quiet=quiet):
@@ -137,7 +137,7 @@ def _spelled(trace: Trace) -> str:
 
 
 def _compared(kernel: Sequence[Trace], machine: Hardware) -> list[Comparison]:
-    c = single.resolve(comparison.configuration(kernel[0]), machine)
+    c = single.resolve(comparison.configuration(kernel[0]), machine.facts)
     predicted = timeline(c, machine, ran=True)
     return [comparison.compare(trace, predicted) for trace in kernel]
 

@@ -12,7 +12,7 @@ from wsjax.errors import InputError
 from wsjax.hardware import Hardware, load_hardware
 from wsjax.measured import Measured
 from wsjax.metrics import Metrics, metrics
-from wsjax.space import COLUMNS, Configuration
+from wsjax.space import COLUMNS, LIMITERS, Configuration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,6 @@ def validate(table: Any, hardware: str | Path | Hardware = "h200") -> Validation
 def evaluate(rows: Measured, machine: Hardware) -> Validated:
     """Predict measured rows; those that are not modelled are dropped and counted."""
     from wsjax import batch
-    from wsjax.programs import LIMITERS
 
     prediction = batch.evaluate(
         rows.configurations, machine, legal_override=np.ones(len(rows), dtype=bool)

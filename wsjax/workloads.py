@@ -27,7 +27,7 @@ from wsjax.importers import columns, csv_rows, h200, outcome, plain
 from wsjax.importers.mapping import TIMES
 from wsjax.importers.source import open_source
 from wsjax.limits import Facts
-from wsjax.space import COLUMNS, SCHEDULES, with_defaults
+from wsjax.space import COLUMNS, INTERVAL_COLUMNS, PREDICTION_COLUMNS, SCHEDULES, with_defaults
 from wsjax.spaces import KERNEL, PROBLEM, Space
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _read(path: str | Path) -> "pd.DataFrame":
 
 def _is_measured(names: Sequence[str]) -> bool:
     """Whether a table has measured times of kernels; predictions are none."""
-    ours = (*tables.PREDICTION_COLUMNS, *tables.INTERVAL_COLUMNS)
+    ours = (*PREDICTION_COLUMNS, *INTERVAL_COLUMNS)
     others = [name for name in names if name not in ours]
     return {TIMES[0], *TILE} <= plain.names(others).keys()
 
@@ -238,7 +238,7 @@ def space_kernels(space: Space, problems: Problems, facts: Facts) -> tuple[Kerne
 
 
 def _numbers(frame: "pd.DataFrame", wanted: Sequence[str]) -> dict[str, np.ndarray]:
-    names: list[Any] = [name for name in frame if name not in tables.PREDICTION_COLUMNS]
+    names: list[Any] = [name for name in frame if name not in PREDICTION_COLUMNS]
     given: dict[str, Any] = {name: frame[name] for name in wanted if names.count(name) == 1}
     return frames.read_rows(given, len(frame), names, wanted).columns
 

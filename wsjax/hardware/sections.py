@@ -6,7 +6,7 @@ from typing import NamedTuple
 from wsjax.hardware import checks
 from wsjax.limits import Facts
 from wsjax.parameters import PARAMETERS as REGISTRY
-from wsjax.space import COLUMNS, DTYPES, SCHEDULES
+from wsjax.space import COLUMNS, DTYPES, LIMITERS, SCHEDULES
 
 PARAMETERS = tuple(REGISTRY)
 FACTS = Facts._fields
@@ -17,8 +17,6 @@ BASIS_KEYS = {
 FAMILY = tuple(name for name, known in REGISTRY.items() if known.family)
 ENERGY = ("idle_w", "flop_pj", "byte_pj")
 """What draws power: see `wsjax.power`."""
-LIMITERS = ("load", "compute", "latency")
-"""As in `wsjax.programs`, which would import jax."""
 REGIONS = tuple(f"{schedule}_{limiter}" for schedule in SCHEDULES for limiter in LIMITERS)
 """Where the spread of times is told apart, see `wsjax.intervals`."""
 SPREAD = dict.fromkeys(("all", *REGIONS), checks.interval) | {"parameters": checks.error}

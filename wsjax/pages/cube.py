@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsjax import tables
-from wsjax.hardware.sections import LIMITERS
-from wsjax.space import COLUMNS
+from wsjax.space import COLUMNS, LIMITERS
 
 CELLS = 400_000
 PROBLEMS = 2_000

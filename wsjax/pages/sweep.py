@@ -14,12 +14,11 @@ from wsjax import tables
 from wsjax.errors import InputError
 from wsjax.given_columns import numbers_of
 from wsjax.hardware import FACTS, Hardware
-from wsjax.hardware.sections import LIMITERS
 from wsjax.layout import part_of
 from wsjax.pages import html
 from wsjax.pages.cube import KERNEL, PROBLEM, Cube, Progress, Source, Survey, cube, survey
 from wsjax.pages.html import Section, folded, packed
-from wsjax.space import COLUMNS, DTYPE_BYTES, DTYPES, SCHEDULES
+from wsjax.space import COLUMNS, DTYPE_BYTES, DTYPES, LIMITERS, PREDICTION_COLUMNS, SCHEDULES
 from wsjax.spec import Spec
 
 FIGURES = (*COLUMNS, "time_us", "limiter", "extrapolated")
@@ -120,7 +119,7 @@ def source_of(run: Spec, paths: Sequence[Path], figures: Iterable[str] = FIGURES
         folders=tuple(_folders(run, path) for path in paths),
         words=words | {"hardware": tuple(machine.name for machine in run.hardware)},
         problem=(*names, *PROBLEM),
-        machine=("hardware", *(n for n in swept if n not in tables.PREDICTION_COLUMNS)),
+        machine=("hardware", *(n for n in swept if n not in PREDICTION_COLUMNS)),
         settings=tuple(
             name
             for axis in run.axes
@@ -171,7 +170,7 @@ def counts_of(run: Spec, paths: Sequence[Path]) -> dict[str, Any]:
     notes += [
         f"The machines differ in {name} too, which is not told apart here: the fastest counts."
         for name in swept
-        if name in tables.PREDICTION_COLUMNS
+        if name in PREDICTION_COLUMNS
     ]
     if run.output.best is not None:
         notes.append(
