@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsjax import set_search
 from wsjax.deadlines import Deadline
-from wsjax.kernel_sets import Demand, choose_sets
-from wsjax.set_bounds import Prices, Question, lower_bound
-from wsjax.set_conflicts import conflict, not_found
-from wsjax.set_decide import decide
-from wsjax.set_heuristics import greedy
-from wsjax.set_tables import Table, undominated, whole_numbers
+from wsjax.portfolio import set_search
+from wsjax.portfolio.set_bounds import Prices, Question, lower_bound
+from wsjax.portfolio.set_conflicts import conflict, not_found
+from wsjax.portfolio.set_decide import decide
+from wsjax.portfolio.set_heuristics import greedy
+from wsjax.portfolio.set_tables import Table, undominated, whole_numbers
+from wsjax.portfolio.sets import Demand, choose_sets
 
 NONE = Deadline()
 

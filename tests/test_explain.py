@@ -6,15 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wsjax import explain, explain_console, predict
-from wsjax.cli import main
-from wsjax.explaining import _times_us, elasticities
-from wsjax.hardware import load_hardware
-from wsjax.parameters import PARAMETERS
-from wsjax.single import from_keywords, resolve
-from wsjax.space import SCHEDULES
-from wsjax.timeline import timeline
-from wsjax.variants import variants
+from wsjax import explain, predict
+from wsjax.cli import explain_console
+from wsjax.cli.main import main
+from wsjax.hardware.machine import load_hardware
+from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema.columns import SCHEDULES
+from wsjax.schema.single import from_keywords, resolve
+from wsjax.timelines.explaining import _times_us, elasticities
+from wsjax.timelines.timeline import timeline
+from wsjax.timelines.variants import variants
 
 SHAPE = {"m": 4096, "n": 4096, "k": 4096, "block_m": 128, "block_n": 128, "block_k": 64}
 STEP = 1e-6

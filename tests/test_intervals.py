@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import wsjax
-from wsjax.hardware import Hardware, load_hardware
+from wsjax.hardware.intervals import Errors, bounds, outside, spread
+from wsjax.hardware.machine import Hardware, load_hardware
 from wsjax.hardware.sections import REGIONS
-from wsjax.intervals import Errors, bounds, outside, spread
-from wsjax.space import LIMITERS, SCHEDULES, Configuration
+from wsjax.schema.columns import LIMITERS, SCHEDULES, Configuration
 
 ROW = {"m": 512, "n": 512, "k": 256, "block_m": 128, "block_n": 128, "block_k": 64, "stages": 2}
 TOY = load_hardware("toy")

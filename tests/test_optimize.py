@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsjax import batch
-from wsjax.constraints import LIMITS
+from wsjax.engine import batch
 from wsjax.errors import InfeasibleError, InputError, WsjaxError
-from wsjax.figures import figures
-from wsjax.hardware import load_hardware, parse_hardware
-from wsjax.limits import checks
-from wsjax.optimization import optimize
-from wsjax.power import power_w
-from wsjax.space import COLUMNS, DTYPE_BYTES, SCHEDULES, Configuration
-from wsjax.spaces import KERNEL, load_space
+from wsjax.hardware.machine import load_hardware, parse_hardware
+from wsjax.schema.columns import COLUMNS, DTYPE_BYTES, SCHEDULES, Configuration
+from wsjax.schema.limits import checks
+from wsjax.search.constraints import LIMITS
+from wsjax.search.figures import figures
+from wsjax.search.optimization import optimize
+from wsjax.search.power import power_w
+from wsjax.spec.spaces import KERNEL, load_space
 
 close = partial(pytest.approx, rel=1e-12)
 """Two programs of one formula may differ in the last bits."""

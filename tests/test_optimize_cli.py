@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from wsjax import candidates
-from wsjax.cli import main
-from wsjax.hardware import load_hardware
+from wsjax.cli.main import main
+from wsjax.hardware.machine import load_hardware
+from wsjax.search import candidates
 
 SPACE = """[columns]
 block_m = [64, 128]

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 import wsjax
-from wsjax import candidates, spaces
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError
-from wsjax.hardware import format_hardware, load_hardware, parse_hardware
-from wsjax.optimization import ANSWER_COLUMNS, optimize
+from wsjax.hardware.machine import format_hardware, load_hardware, parse_hardware
+from wsjax.search import candidates
+from wsjax.search.optimization import ANSWER_COLUMNS, optimize
+from wsjax.spec import spaces
 
 TOY = load_hardware("toy").text + "[energy]\nidle_w = 50.0\nflop_pj = 0.01\nbyte_pj = 0.02\n"
 MACHINE = parse_hardware(TOY.replace("load_latency_us = 0.0", "load_latency_us = 0.7"), "toy")

@@ -18,15 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wsjax
-from wsjax import shards, tables, validation
-from wsjax.cli import main
+from wsjax.cli.main import main
 from wsjax.errors import InputError
-from wsjax.pages import cube, html, measured, spread, sweep
-from wsjax.parameters import PARAMETERS
-from wsjax.reports import write_validation
-from wsjax.space import LIMITERS
-from wsjax.spec import parse_spec
-from wsjax.validation import Validated, Validation
+from wsjax.fit import validation
+from wsjax.fit.reports import write_validation
+from wsjax.fit.validation import Validated, Validation
+from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema.columns import LIMITERS
+from wsjax.spec.sweep_files import parse_spec
+from wsjax.sweeps import shards
+from wsjax.tables import parquet as tables
+from wsjax.views.pages import cube, html, measured, spread, sweep
 
 DATA = Path(__file__).parent / "data"
 SPEC = """

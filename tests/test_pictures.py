@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsjax import comparison, gantt, gantt_grid, gantt_page, trace, trace_view, traces
-from wsjax.cli import main
+from wsjax import trace
+from wsjax.cli.main import main
 from wsjax.errors import InputError
-from wsjax.pages import html
-from wsjax.scene import path_text, scene
-from wsjax.slices import columns, covered, merged
-from wsjax.timeline import Timeline
+from wsjax.timelines import comparison, traces
+from wsjax.timelines.scene import path_text, scene
+from wsjax.timelines.slices import columns, covered, merged
+from wsjax.timelines.timeline import Timeline
+from wsjax.views import gantt, gantt_grid, gantt_page, trace_view
+from wsjax.views.pages import html
 
 TRACED = Path(__file__).parent / "data" / "h200_trace_excerpt.csv.gz"
 TOY = "-m 512 -n 512 -k 256 --tile 128x128x64 --stages 2 --schedule serial --hardware toy"

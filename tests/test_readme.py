@@ -13,10 +13,10 @@ import duckdb
 import pandas as pd
 import pytest
 
-from wsjax.cli import main
-from wsjax.hardware import load_hardware
-from wsjax.spec import parse_spec
-from wsjax.sweeps import sweep
+from wsjax.cli.main import main
+from wsjax.hardware.machine import load_hardware
+from wsjax.spec.sweep_files import parse_spec
+from wsjax.sweeps.run import sweep
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(__file__).parent / "data"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wsjax.errors import nearest
-from wsjax.parameters import PARAMETERS
-from wsjax.space import COLUMNS, shown
+from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema import COLUMNS, shown
 
 LARGEST = 2**31
 SLOWEST, MOST = 1e-9, 1e12

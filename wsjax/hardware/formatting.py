@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wsjax.hardware import Hardware
+from wsjax.hardware.machine import Hardware
+from wsjax.hardware.parameters import INF
 from wsjax.hardware.sections import FAMILY, unused_key
-from wsjax.limits import Facts
-from wsjax.parameters import INF
+from wsjax.schema import Facts
 
 
 def lines(hardware: Hardware) -> Iterator[str]:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from wsjax.hardware import checks
-from wsjax.limits import Facts
-from wsjax.parameters import PARAMETERS as REGISTRY
-from wsjax.space import COLUMNS, DTYPES, LIMITERS, SCHEDULES
+from wsjax.hardware.parameters import PARAMETERS as REGISTRY
+from wsjax.schema import COLUMNS, DTYPES, LIMITERS, SCHEDULES, Facts
 
 PARAMETERS = tuple(REGISTRY)
 FACTS = Facts._fields

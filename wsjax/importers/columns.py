@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from wsjax.importers import values
-from wsjax.space import COLUMNS, with_defaults
+from wsjax.schema import COLUMNS, with_defaults
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsjax.importers.values import BLAS_LAYOUTS, dtype_word, scalars
-from wsjax.limits import Facts, deepest_stages
-from wsjax.space import DTYPE_BYTES, DTYPES
+from wsjax.schema import DTYPE_BYTES, DTYPES, Facts, deepest_stages
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from wsjax.errors import InputError, nearest
 from wsjax.importers import csv_rows, kernel_names, values
 from wsjax.importers.mapping import OTHERS, TIMES
 from wsjax.importers.source import Source
-from wsjax.space import COLUMNS, REQUIRED
+from wsjax.schema import COLUMNS, REQUIRED
 from wsjax.tables import parquet_names
 
 if TYPE_CHECKING:
