@@ -15,12 +15,16 @@ from wsjax.errors import InputError
 from wsjax.hardware.machine import load_hardware, parse_hardware
 from wsjax.schema.limits import smem_bytes
 from wsjax.search import z3_events as encoding
-from wsjax.search.candidates import Task
-from wsjax.search.constraints import array_terms, machine_limits, user_constraints, violations
-from wsjax.search.decide import whole
-from wsjax.search.objectives import parse_objective
+from wsjax.search.criteria import (
+    Task,
+    array_terms,
+    machine_limits,
+    parse_objective,
+    user_constraints,
+    violations,
+)
 from wsjax.search.optimization import optimize
-from wsjax.search.z3_events import encode, goals, minimise, rounded
+from wsjax.search.z3_events import encode, goals, minimise, rounded, whole
 from wsjax.spec.spaces import Space, load_space
 
 TEXT = """[columns]

@@ -66,8 +66,6 @@ def _show(answer: Answer, asked: Request) -> None:
     table.add_row("time", f"{figures['time_us']:,.3f} µs")
     table.add_row("MATH warps wait", f"{figures['math_wait_us']:,.3f} µs")
     table.add_row("shared memory", f"{figures['smem_bytes']:,.0f} B")
-    if "power_w" in figures:
-        table.add_row("mean power", f"{figures['power_w']:,.1f} W")
     table.add_row("proved", "yes: the best of its space under the model" if answer.proved else "no")
     if not answer.proved and answer.bound is not None:
         table.add_row("bound", f"nothing scores below {answer.bound:,.3f}")

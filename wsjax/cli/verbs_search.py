@@ -46,9 +46,6 @@ def optimize(
         Parameter(help='a condition, such as "stages <= 4"; may be repeated', show_default=False),
     ] = (),
     max_smem_bytes: Annotated[Whole, Parameter(help="shared memory a CTA, at most")] = None,
-    max_power_w: Annotated[
-        float | None, Parameter(help="mean power, at most; needs a machine with an energy term")
-    ] = None,
     timeout: Annotated[
         float | None, Parameter(help="seconds; then the best found so far is printed")
     ] = None,
@@ -80,7 +77,6 @@ def optimize(
         "objective": objective,
         "where": where,
         "max_smem_bytes": max_smem_bytes,
-        "max_power_w": max_power_w,
         "timeout_s": timeout,
         "encoding": encoding,
     }

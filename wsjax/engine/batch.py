@@ -54,15 +54,17 @@ def evaluate(
     legal_override: np.ndarray | None = None,
     *,
     single: bool = False,
+    fields: tuple[str, ...] = Prediction._fields,
 ) -> Prediction:
     """Predict every row. Each field of `configurations` is an int array (rows,) or a scalar.
 
     overrides: hardware parameters and facts by name, each a scalar or an array (rows,), in place
     of the machine's own. legal_override: rows that are legal whatever `limits` says. single: closed
-    forms in float32.
+    forms in float32. fields: those that are computed; the others are None.
     """
     inputs, rows = columns(configurations, hardware, overrides, legal_override)
-    return Prediction(**_evaluate(_given(inputs, rows, single=single), Prediction._fields))
+    found = _evaluate(_given(inputs, rows, single=single), fields)
+    return Prediction(**{**dict.fromkeys(Prediction._fields), **found})
 
 
 def evaluate_rows(source: Source, numbers: np.ndarray) -> Prediction:

@@ -12,16 +12,21 @@ from wsjax.deadlines import Deadline, deadline
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError, gather, nearest
 from wsjax.hardware import Hardware, load_hardware
 from wsjax.schema import COLUMNS, REQUIRED, shown
-from wsjax.search.constraints import Constraint, machine_limits, power_constraint, user_constraints
-from wsjax.search.objectives import PARETO, Objective, parse_objective
-from wsjax.search.power import check_power
+from wsjax.search.answers import Answer, solve
+from wsjax.search.criteria import (
+    PARETO,
+    Constraint,
+    Objective,
+    Task,
+    machine_limits,
+    parse_objective,
+    user_constraints,
+)
 from wsjax.spec import KERNEL, PROBLEM, Space, load_space
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-    from wsjax.search.answers import Answer
 
 ANSWER_COLUMNS = (
     *KERNEL,
@@ -51,23 +56,12 @@ class Request:
     space: Space
     objective: Objective
     constraints: tuple[Constraint, ...]
-    max_power_w: float | None
     timeout_s: float | None
     encoding: str
 
-    def answers(self, problem: Mapping[str, Any], limit: Deadline) -> "list[Answer]":
+    def answers(self, problem: Mapping[str, Any], limit: Deadline) -> list[Answer]:
         """The answer for one problem (numbers and codes of its columns), or its whole front."""
-        from wsjax.search.answers import solve
-        from wsjax.search.candidates import Task
-
-        task = Task(
-            self.space,
-            problem,
-            self.hardware,
-            self.objective,
-            self.constraints,
-            self.max_power_w,
-        )
+        task = Task(self.space, problem, self.hardware, self.objective, self.constraints)
         return solve(task, limit, events=self.encoding == "events")
 
 
@@ -78,7 +72,6 @@ def request(
     objective: str = "time",
     where: str | Sequence[str] | None = None,
     max_smem_bytes: int | None = None,
-    max_power_w: float | None = None,
     timeout_s: float | None = None,
     encoding: str = "sweep",
 ) -> Request:
@@ -89,17 +82,14 @@ def request(
         partial(parse_objective, objective),
         partial(user_constraints, where, max_smem_bytes),
         partial(_seconds, timeout_s),
-        partial(_check_encoding, encoding, objective, max_power_w),
+        partial(_check_encoding, encoding, objective),
     )
     if len(kernels) > KERNELS_MAX and seconds is None:
         raise InputError(
             f"space '{kernels.name}': {len(kernels):,} kernels; give fewer values, or a timeout"
         )
-    if max_power_w is not None:
-        max_power_w = check_power(machine, max_power_w)
-        conditions.append(power_constraint(max_power_w))
     constraints = (*conditions, *machine_limits(machine))
-    return Request(machine, kernels, goal, constraints, max_power_w, seconds, encoding)
+    return Request(machine, kernels, goal, constraints, seconds, encoding)
 
 
 def optimize(
@@ -110,7 +100,6 @@ def optimize(
     objective: str = "time",
     where: str | Sequence[str] | None = None,
     max_smem_bytes: int | None = None,
-    max_power_w: float | None = None,
     timeout_s: float | None = None,
     encoding: str = "sweep",
 ) -> Any:
@@ -120,19 +109,17 @@ def optimize(
     them: a pandas DataFrame or an Arrow table with the columns `m n k`, and `batch dtype_in
     dtype_out layout l2_state` where their defaults won't do.
 
-    space: a space's file, or a `Space`; by default `spaces.DEFAULT` (see `wsjax.spaces`).
+    space: a space's file, or a `Space`; by default the one of `wsjax.spec`.
     objective: "time", "time,math_wait", "0.7*time+0.3*math_wait", "pareto:time,smem_bytes"
-    (see `wsjax.objectives`).
-    where: conditions, each a text in the language of `wsjax.where` over all configuration columns
-    and the machine's facts; conjuncts that `and` joins count as conditions of their own.
+    (see `wsjax.search.criteria`).
+    where: conditions, each a filter (`wsjax.spec.where`) over all configuration columns and the
+    machine's facts; conjuncts that `and` joins count as conditions of their own.
     max_smem_bytes: the most shared memory a CTA may use, in bytes.
-    max_power_w: the most power that a kernel may draw on the mean, in W; only for machines whose
-    file has an energy term (`wsjax.power`).
     timeout_s: seconds for each problem. When they are over, or at Ctrl-C, the best that was found
     is the answer, not `proved`; problems that Ctrl-C leaves over have none.
 
-    encoding: "sweep", or "events" for the paper's own (`wsjax.encoding`): slower, with durations
-    rounded to picoseconds, and without `binding`.
+    encoding: "sweep", or "events" for the paper's own (`wsjax.search.z3_events`): slower, with
+    durations rounded to picoseconds, and without `binding`.
 
     Returns a frame of the kind that was given: the problem's columns, and behind them
     `ANSWER_COLUMNS`: the kernel, its times in µs, whether it is `proved` to be the best, `bound`
@@ -152,7 +139,6 @@ def optimize(
         objective=objective,
         where=where,
         max_smem_bytes=max_smem_bytes,
-        max_power_w=max_power_w,
         timeout_s=timeout_s,
         encoding=encoding,
     )
@@ -250,7 +236,7 @@ def one_problem(problem: Mapping[str, Any]) -> dict[str, int]:
     return numbers
 
 
-def _record(answer: "Answer") -> dict[str, Any]:
+def _record(answer: Answer) -> dict[str, Any]:
     """An answer as a row of `ANSWER_COLUMNS`."""
     record = {name: answer.choice.configuration[name] for name in KERNEL}
     figures = {name: answer.choice.figures[name] for name in ("time_us", "math_wait_us")}
@@ -283,12 +269,10 @@ def _joined(frame: Any, records: Sequence[Mapping[str, Any]], sources: Sequence[
     return pd.concat([kept, found.set_axis(kept.index, axis=0)], axis=1)
 
 
-def _check_encoding(encoding: str, objective: str, max_power_w: float | None) -> None:
+def _check_encoding(encoding: str, objective: str) -> None:
     problems = []
     if encoding not in ENCODINGS:
         problems.append(f"encoding: unknown word {shown(encoding)}{nearest(encoding, ENCODINGS)}")
-    if encoding == "events" and max_power_w is not None:
-        problems.append("max_power_w: not with encoding events, which knows no power; leave it out")
     if encoding == "events" and str(objective).strip().startswith(PARETO):
         problems.append("objective: encoding events gives no front; take encoding sweep")
     if problems:

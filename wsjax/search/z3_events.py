@@ -7,8 +7,9 @@ an oracle that keeps the fast way honest. Source: "A Performance Model for Warp 
 Kernels", arXiv 2506.11209.
 """
 
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,11 +22,9 @@ from wsjax.deadlines import Deadline
 from wsjax.engine import Inputs, floats, neutral_names, without
 from wsjax.errors import InputError
 from wsjax.model import PINGPONG, SERIAL, Pipeline, exchange_us, kernel
-from wsjax.schema import Axis, smem_bytes
-from wsjax.search.candidates import Task
-from wsjax.search.constraints import array_terms, number_terms, violations
-from wsjax.search.decide import as_term, either, whole, z3_terms
-from wsjax.spec import KERNEL
+from wsjax.schema import Axis, Configuration, smem_bytes
+from wsjax.search.criteria import Task, Terms, array_terms, number_terms, violations
+from wsjax.spec import KERNEL, Predicate
 
 STEPS_MAX = 1_024
 KERNELS_MAX = 100_000
@@ -313,3 +312,34 @@ def goals(task: Task, encoded: Encoded) -> list[Any]:
         return z3.Sum(terms) if len(terms) > 1 else terms[0]
 
     return [goal(part) for part in task.objective.parts]
+
+
+def z3_terms(base: Terms, c: Configuration) -> Terms:
+    """A problem's terms with kernel columns that Z3 may choose (numbers where it may not)."""
+    return replace(base, c=c, choose=either, judge=_judge)
+
+
+def either(condition: Any, yes: Any, no: Any) -> Any:
+    """`yes` or `no`, whichever the condition says; a term where Z3 is to find it out."""
+    return z3.If(condition, yes, no) if z3.is_expr(condition) else (yes if condition else no)
+
+
+def _judge(predicate: Predicate, columns: Mapping[str, Any]) -> Any:
+    return predicate(columns, _floor_divide)
+
+
+def _floor_divide(a: Any, b: Any) -> Any:
+    """Z3's division of whole numbers rounds down where the divisor is positive, as Python's."""
+    return operator.truediv(a, b) if z3.is_expr(a) or z3.is_expr(b) else a // b
+
+
+def as_term(condition: Any) -> z3.BoolRef:
+    """A condition for Z3, whatever it is made of."""
+    return condition if isinstance(condition, z3.BoolRef) else z3.BoolVal(bool(condition))
+
+
+def whole(model: z3.ModelRef, term: Any) -> int:
+    """The value of a whole number in a model."""
+    if not z3.is_expr(term):
+        return int(term)
+    return model.eval(term, model_completion=True).as_long()  # type: ignore[union-attr]

@@ -1,10 +1,20 @@
-"""What a kernel must meet: the user's conditions, in the user's words, and the machine's limits.
+"""What is asked of a kernel: what it minimises, and what it must meet.
 
-Each constraint judges NumPy columns and Z3 terms with the same arithmetic (`wsjax.where`,
-`wsjax.limits`). A row's constraints that do not hold are the bits of one whole number.
+    time                        the fastest kernel
+    time,math_wait              of the fastest those whose MATH warps wait least
+    0.7*time+0.3*math_wait      a weighted sum: µs and bytes as they are
+    pareto:time,smem_bytes      all kernels that no other beats in one figure and equals in the rest
+
+Scores are whole numbers: millionths of a figure's unit, which are picoseconds for times. Figures
+that differ by less are equal, so that ties break alike on every machine.
+
+A constraint is a condition of the user, in the user's words, or a limit of the machine. Each judges
+NumPy columns and Z3 terms with the same arithmetic (`spec.parse`, `schema.checks`). What a row
+violates is one whole number, a bit a constraint.
 """
 
 import ast
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from wsjax.errors import InputError
+from wsjax.errors import InputError, nearest
 from wsjax.hardware import Hardware
 from wsjax.schema import (
     COLUMNS,
@@ -27,7 +37,18 @@ from wsjax.schema import (
     shown,
     smem_bytes,
 )
-from wsjax.spec import FACTS, Predicate, parse
+from wsjax.spec import FACTS, Predicate, Space, parse
+
+MINIMISABLE = {
+    "time": "time_us",
+    "math_wait": "math_wait_us",
+    "dma_wait": "dma_wait_us",
+    "smem_bytes": "smem_bytes",
+}
+"""What can be minimised, and the prediction's column of it."""
+MILLION = 1e6
+PARETO = "pareto:"
+TERM = re.compile(r"(?:(?P<weight>[^*]*)\*)?(?P<name>[^*]*)")
 
 CONDITIONS_MAX = 48
 """How many conditions can be told apart: bits of a whole number."""
@@ -38,20 +59,92 @@ LIMITS = {
     "registers": "registers",
     "shared_memory": "shared memory",
 }
-"""The machine's limits, by the reasons of `limits`, in words."""
+"""The machine's limits, by the reasons of `schema.REASONS`, in words."""
 NOT_MODELLED = "not_modelled"
-POWER = "power"
 WHERE = COLUMNS | FACTS
 """What a user's condition may read: a configuration's columns and the machine's facts."""
 
 MINIMISED = "it can be minimised (objective), not limited"
 FIGURES = {
     "smem_bytes": "limit it with max_smem_bytes",
-    "power_w": "limit it with max_power_w",
     **dict.fromkeys(("time_us", "math_wait_us", "dma_wait_us"), MINIMISED),
 }
 """What a kernel's prediction says, which conditions can't read."""
 FIGURE = re.compile(rf"\b({'|'.join(FIGURES)})\b")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """`parts` in order of importance, each a weighted sum of columns; `pareto`: none is first."""
+
+    text: str
+    parts: tuple[dict[str, float], ...]
+    pareto: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The prediction's columns that are read."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part))
+
+    def scores(self, figures: Mapping[str, Any]) -> np.ndarray:
+        """(parts, rows): whole numbers in float64, from the prediction's columns."""
+        return np.stack([np.rint(_sum(part, figures) * MILLION) for part in self.parts])
+
+
+def _sum(part: Mapping[str, float], figures: Mapping[str, Any]) -> np.ndarray:
+    terms = [weight * np.asarray(figures[name], float) for name, weight in part.items()]
+    return np.asarray(sum(terms[1:], terms[0]))
+
+
+def parse_objective(text: str) -> Objective:
+    """Read an objective. Raises InputError with all its mistakes."""
+    if not isinstance(text, str):
+        raise InputError(f"objective: expected text such as 'time', not {text!r}")
+    stripped = text.strip()
+    pareto = stripped.startswith(PARETO)
+    body = stripped.removeprefix(PARETO)
+    problems: list[str] = []
+    parts = tuple(_part(piece, problems) for piece in body.split(","))
+    names = [tuple(part) for part in parts]
+    if not problems and len(set(names)) < len(names):
+        problems.append("a figure is there twice; leave one out")
+    if not problems and pareto and len(parts) < 2:
+        problems.append("a front needs two figures or more, such as pareto:time,smem_bytes")
+    if problems:
+        raise InputError(f"objective '{text}': {problem}" for problem in problems)
+    return Objective(stripped, parts, pareto)
+
+
+def _part(text: str, problems: list[str]) -> dict[str, float]:
+    """One part: figures with weights, `+` between them."""
+    part: dict[str, float] = {}
+    for term in re.split(r"(?<![0-9.][eE])\+", text):
+        match = TERM.fullmatch(term.strip())
+        if match is None:
+            problems.append(f"'{term.strip()}' is no weight * figure, such as 0.7*time")
+            continue
+        name = match["name"].strip().removesuffix("_us")
+        if name not in MINIMISABLE:
+            problems.append(
+                f"'{match['name'].strip()}' can't be minimised{nearest(name, MINIMISABLE)}"
+            )
+            continue
+        weight = 1.0 if match["weight"] is None else _weight(match["weight"].strip(), problems)
+        if MINIMISABLE[name] in part:
+            problems.append(f"'{name}' is in one sum twice; add its weights")
+        part[MINIMISABLE[name]] = weight
+    return part
+
+
+def _weight(text: str, problems: list[str]) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0 < weight < math.inf:
+        problems.append(f"'{text}' is no weight: it must be a finite number above 0")
+        return 1.0
+    return weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +167,7 @@ class Terms:
 
     @cached_property
     def checks(self) -> Sequence[tuple[str, Any]]:
-        """What the machine demands: `limits.checks`."""
+        """What the machine demands: `schema.checks`."""
         schedule = self.c.schedule
         pingpong, cooperative = SCHEDULES.index("pingpong"), SCHEDULES.index("cooperative")
         return checks(
@@ -93,7 +186,7 @@ class Constraint:
     """`text` says it to a person; `machine`: a limit of the machine, else a user's condition.
 
     `conditions(terms)` are all to hold. `exact`: whole numbers alone decide, so that Z3 can.
-    `reason`: of a limit, as `limits` names it; `POWER` where only the exact time decides.
+    `reason`: of a limit, as `schema.REASONS` names it.
     """
 
     text: str
@@ -142,7 +235,7 @@ def user_constraints(
 
 
 def machine_limits(hardware: Hardware) -> list[Constraint]:
-    """What the machine can run, one constraint a reason of `limits`."""
+    """What the machine can run, one constraint a reason of `LIMITS`."""
 
     def limit(reason: str, words: str) -> Constraint:
         def conditions(terms: Terms) -> list[Any]:
@@ -180,6 +273,22 @@ def number_terms(problem: Mapping[str, Any], hardware: Hardware) -> Terms:
     )
 
 
+@dataclass(frozen=True)
+class Task:
+    """One problem on one machine: which kernels there are, and what is asked of them."""
+
+    space: Space
+    problem: Mapping[str, Any]
+    hardware: Hardware
+    objective: Objective
+    constraints: Sequence[Constraint]
+
+    def configurations(self, numbers: Sequence[int] | np.ndarray) -> Configuration:
+        """The kernels of these numbers on the problem."""
+        at = np.asarray(numbers, dtype=np.int64)
+        return self.space.configurations(at, self.problem, self.hardware.facts)
+
+
 def violations(terms: Terms, constraints: Sequence[Constraint], rows: int) -> np.ndarray:
     """For each row the constraints that do not hold, as bits."""
     bits = np.zeros(rows, dtype=np.int64)
@@ -209,12 +318,6 @@ def _memory(most: int) -> Constraint:
         return [needed <= most]
 
     return Constraint(f"shared memory of at most {most:,} bytes a CTA", conditions)
-
-
-def power_constraint(max_power_w: float) -> Constraint:
-    """A limit of power, which `candidates.index` judges."""
-    text = f"mean power of at most {max_power_w:g} W"
-    return Constraint(text, lambda _: [], exact=False, reason=POWER)
 
 
 def _conjuncts(text: str) -> list[str]:
