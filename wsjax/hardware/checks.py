@@ -81,7 +81,7 @@ def ratio(key: str, value: Any) -> str:
 
 
 def error(key: str, value: Any) -> str:
-    """A finite number, 0 or more: an error of a logarithm, a figure in per cent, an energy."""
+    """A finite number, 0 or more: an error of a logarithm, a figure in per cent."""
     if not _is_number(value):
         return f"expected a number, not {shown(value)}{_plainly(value, float)}"
     return "" if 0 <= value < math.inf else f"{value} must be finite and at least 0"

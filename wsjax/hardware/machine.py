@@ -15,12 +15,9 @@ A file needs `sms`, `smem_bytes_per_sm` and `warp_size`; every other value has a
     sync_us = 0.01
     [compute_ratio]
     bf16 = 1.0
-    [energy]                                      # optional, for limits of power: `wsjax.power`
-    idle_w = 90.0
 
 `base = "NAME|FILE.toml"` takes over another machine, but for what the file says itself: top-level
-keys, and single entries of [parameters], [family], [compute_ratio] and [energy]. A calibrated file
-says in [calibration] where its values come from, in [standard_errors] how sure they are (of the
+keys, and single entries of [parameters], [family] and [compute_ratio]. A calibrated file says in [calibration] where its values come from, in [standard_errors] how sure they are (of the
 logarithm), in [span] what the measured table held, and in [spread] how far predictions were off
 (`wsjax.intervals`).
 """
@@ -53,7 +50,7 @@ __all__ = [
     "parse_hardware",
 ]
 SHIPPED = Path(__file__).parent
-MERGED = ("parameters", "family", "compute_ratio", "energy")
+MERGED = ("parameters", "family", "compute_ratio")
 """Tables that a file with a `base` extends; others it replaces."""
 DEEPEST_BASE = 8
 
@@ -61,8 +58,7 @@ DEEPEST_BASE = 8
 @dataclass(frozen=True)
 class Hardware:
     """One machine. `compute_ratio` is each input dtype's rate relative to the compute throughput;
-    a dtype that is absent has no rate. `energy`: what draws power, empty where the file is silent.
-    `text` is the file it came from, and no part of equality.
+    a dtype that is absent has no rate. `text` is the file it came from, and no part of equality.
 
     After a calibration: `standard_errors` of the logarithms of fitted parameters, `calibration`
     (what they were fitted to, when, how well), `span` (what each column of that table held: [least,
@@ -80,7 +76,6 @@ class Hardware:
     calibration: dict[str, Any] = field(default_factory=dict)
     span: dict[str, list[Any]] = field(default_factory=dict)
     spread: dict[str, Any] = field(default_factory=dict)
-    energy: dict[str, float] = field(default_factory=dict)
     text: str = field(default="", compare=False, repr=False)
 
 

@@ -14,8 +14,6 @@ BASIS_KEYS = {
     "bytes": "compute_throughput_bytes_per_us",
 }
 FAMILY = tuple(name for name, known in REGISTRY.items() if known.family)
-ENERGY = ("idle_w", "flop_pj", "byte_pj")
-"""What draws power: see `wsjax.power`."""
 REGIONS = tuple(f"{schedule}_{limiter}" for schedule in SCHEDULES for limiter in LIMITERS)
 """Where the spread of times is told apart, see `wsjax.intervals`."""
 SPREAD = dict.fromkeys(("all", *REGIONS), checks.interval) | {"parameters": checks.error}
@@ -55,7 +53,6 @@ TABLES = {
     "parameters": Section(dict.fromkeys(PARAMETERS, checks.parameter), _AT_TOP),
     "family": Section(dict.fromkeys(FAMILY, checks.parameter), _UNDER | _AT_TOP),
     "compute_ratio": Section(dict.fromkeys(DTYPES, checks.ratio), {}),
-    "energy": Section(dict.fromkeys(ENERGY, checks.error), {}),
     "standard_errors": Section(dict.fromkeys(PARAMETERS, checks.error), _AT_TOP),
     "calibration": Section(CALIBRATION, {}),
     "span": Section(dict.fromkeys(COLUMNS, checks.span), {}),
