@@ -19,8 +19,7 @@ from wsjax.cli.main import main
 from wsjax.errors import InfeasibleError, InputError
 from wsjax.importers import kernel_names
 from wsjax.portfolio import choosing
-from wsjax.portfolio.export import cutlass_pattern
-from wsjax.portfolio.loss_plot import Point, loss_svg
+from wsjax.portfolio.export import Point, cutlass_pattern, loss_svg
 from wsjax.tables.parquet import read_metadata
 
 DATA = Path(__file__).parent / "data"

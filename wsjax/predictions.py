@@ -11,9 +11,7 @@ from wsjax import hardware as hardware_
 from wsjax import importers, schema, tables
 from wsjax.errors import InputError, gather
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.importers import csv_rows, plain
-from wsjax.importers.mapping import TIMES
-from wsjax.importers.source import open_source
+from wsjax.importers import TIMES, csv_rows, open_source, plain
 from wsjax.schema import COLUMNS, REASONS
 from wsjax.spec import PRECISIONS
 from wsjax.tables import check_destination

@@ -7,8 +7,7 @@ from pathlib import Path
 from wsjax import importers, tables
 from wsjax.cli.terminal import telling
 from wsjax.errors import InputError
-from wsjax.importers import Report, outcome
-from wsjax.importers.mapping import parse_mapping
+from wsjax.importers import Report, outcome, parse_mapping
 from wsjax.tables import check_destination
 
 WIDTH = 120

@@ -17,8 +17,9 @@ A file needs `sms`, `smem_bytes_per_sm` and `warp_size`; every other value has a
     bf16 = 1.0
 
 `base = "NAME|FILE.toml"` takes over another machine, but for what the file says itself: top-level
-keys, and single entries of [parameters], [family] and [compute_ratio]. A calibrated file says in [calibration] where its values come from, in [standard_errors] how sure they are (of the
-logarithm), in [span] what the measured table held, and in [spread] how far predictions were off
+keys, and single entries of [parameters], [family] and [compute_ratio]. A calibrated file says in
+[calibration] where its values come from, in [standard_errors] how sure they are (of the logarithm),
+in [span] what the measured table held, and in [spread] how far predictions were off
 (`wsjax.intervals`).
 """
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from wsjax import tables
 from wsjax.errors import InputError, nearest
 from wsjax.importers import (
     aiconfigurator,
@@ -23,12 +24,15 @@ from wsjax.importers import (
     triton,
 )
 from wsjax.importers import mapping as maps
-from wsjax.importers.csv_rows import MALFORMED
+from wsjax.importers.csv_rows import MALFORMED, delimiter_of
+from wsjax.importers.mapping import TIMES, parse_mapping  # noqa: F401 (others read them)
 from wsjax.importers.outcome import Report
 from wsjax.importers.source import Source, open_source
+from wsjax.schema import INTERVAL_COLUMNS, PREDICTION_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 class Format(NamedTuple):
@@ -71,6 +75,9 @@ FORMATS: dict[str, Format] = {
     "plain": Format(lambda source: True, plain.pieces, plain.translate),
 }
 """By name, in the order in which they are tried: plain takes what no other does."""
+TIME = TIMES[0]
+"""The column of measured times, in µs."""
+TILE = ("block_m", "block_n", "block_k")
 TABLES = ("plain", "h200")
 """Formats whose columns are largely ours: tables that stand for themselves."""
 CONVERTERS = (h200.cutlass, h200.gluon)
@@ -85,6 +92,34 @@ def convert(given: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"] | Non
         if translated is not None:
             return {**given, **translated}
     return None
+
+
+def is_measured(names: Sequence[str]) -> bool:
+    """Whether a table has measured times of kernels; predictions are none."""
+    ours = (*PREDICTION_COLUMNS, *INTERVAL_COLUMNS)
+    others = [name for name in names if name not in ours]
+    return {TIME, *TILE} <= plain.names(others).keys()
+
+
+def read_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """`read` for a plain table in memory: its rows in our columns."""
+    theirs = {str(name): values for name, values in frame.reset_index(drop=True).items()}
+    return outcome.finish(columns.compact(h200.translate(theirs)), "frame")[0]
+
+
+def read_own(path: str | Path, *, measured: bool = False) -> "pa.Table | pd.DataFrame":
+    """A table for `predict` or `choose`: CSV or Parquet as it is, of other formats what `read`
+    makes of them. measured: also of tables with measured times of kernels."""
+    source = open_source(path)
+    if _detect(source) not in TABLES or (measured and is_measured(plain.columns(source))):
+        return read(path).table
+    return tables.read_table(
+        path,
+        parquet=source.parquet,
+        compressed=source.compressed,
+        encoding=source.encoding,
+        delimiter=delimiter_of(source.first_line()),
+    )
 
 
 def format_of(path: str | Path) -> str:
@@ -136,9 +171,9 @@ def read(
     return Imported(table, Report(source.path, name, len(table), kept, excluded, notes))
 
 
-def together(tables: Sequence["pd.DataFrame"]) -> "pd.DataFrame":
+def together(parts: Sequence["pd.DataFrame"]) -> "pd.DataFrame":
     """Imported tables as one, in which rows that repeat another table's are excluded too."""
-    return outcome.finish(columns.joined(list(tables)), "")[0]
+    return outcome.finish(columns.joined(list(parts)), "")[0]
 
 
 import_table = read

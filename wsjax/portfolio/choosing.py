@@ -13,11 +13,9 @@ import numpy as np
 from wsjax import tables
 from wsjax.errors import InputError, gather, nearest
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.portfolio import set_conflicts, time_tables
-from wsjax.portfolio.choice_frames import choice, users_of
-from wsjax.portfolio.choices import Choice, Measured
-from wsjax.portfolio.sets import Chosen, Demand, choose_sets
-from wsjax.portfolio.time_tables import BUILD_COST, Offer, read_offer
+from wsjax.portfolio.choices import Choice, Measured, choice, users_of
+from wsjax.portfolio.sets import Chosen, Demand, choose_sets, conflict, not_found
+from wsjax.portfolio.workloads import BUILD_COST, Offer, read_offer, reasons
 from wsjax.schema import shown
 
 TIMEOUT_S = 120.0
@@ -82,9 +80,9 @@ def choose(
     _check_served(offer, demand, machine, measured)
     found = choose_sets(demand, k, timeout_s)
     if found is None:
-        raise set_conflicts.conflict(demand, k, offer.kernels.names)
+        raise conflict(demand, k, offer.kernels.names)
     if not found.sets:
-        raise set_conflicts.not_found(demand, k, offer.kernels.names, found.seconds)
+        raise not_found(demand, k, offer.kernels.names, found.seconds)
     against = None
     if not measured and offer.measured_us is not None and not found.interrupted:
         against = _against(demand, found, k, offer, timeout_s)
@@ -168,7 +166,7 @@ def _check_served(offer: Offer, demand: Demand, machine: Hardware, measured: boo
         elif measured:
             problems.append(f"problem {name}: no kernel was measured on it")
         else:
-            why = time_tables.reasons(offer.problems, offer.kernels, machine, int(at))
+            why = reasons(offer.problems, offer.kernels, machine, int(at))
             problems.append(f"problem {name}: no kernel is legal ({why}); give others")
     if problems:
         raise InputError(problems)

@@ -1,4 +1,4 @@
-"""Workloads and kernels as tables: which problems come how often, and which kernels there are.
+"""Workloads and kernels as tables, and what each problem takes on each kernel.
 
 A workload has the columns `m n k`, where needed `batch dtype_in dtype_out layout l2_state`, and, if
 it likes, `weight` (how often a problem comes; 1 without it) and `problem` (its name). Rows of one
@@ -6,7 +6,7 @@ problem are one, and their weights add up. A table that has kernels too (`block_
 …), such as a measured one or a sweep's, names both: each of its problems counts once, with the
 weight that its rows agree on.
 
-A table of kernels has a kernel's columns (`spaces.KERNEL`), and, if it likes, `kernel` (its name)
+A table of kernels has a kernel's columns (`spec.KERNEL`), and, if it likes, `kernel` (its name)
 and a column of build costs.
 """
 
@@ -20,25 +20,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax import importers, schema, tables
+from wsjax import engine, importers, schema, tables
 from wsjax.errors import InputError, gather, nearest
-from wsjax.importers import columns, csv_rows, h200, outcome, plain
-from wsjax.importers.mapping import TIMES
-from wsjax.importers.source import open_source
+from wsjax.hardware import Hardware
+from wsjax.importers import TIME
+from wsjax.portfolio.export import kernel_name
 from wsjax.schema import (
-    COLUMNS,
-    INTERVAL_COLUMNS,
+    BLOCKS,
     PREDICTION_COLUMNS,
-    SCHEDULES,
-    Facts,
-    with_defaults,
+    REASONS,
+    Configuration,
 )
-from wsjax.spec import KERNEL, PROBLEM, Space
+from wsjax.spec import KERNEL, PROBLEM, Space, load_space
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TILE = ("block_m", "block_n", "block_k")
 WEIGHT = "weight"
 WEIGHTS = ("weights", "count", "counts", "calls", "frequency", "freq", "occurrences")
 """What others call it."""
@@ -48,23 +45,18 @@ TYPES = ("dtype_in", "dtype_out")
 """The columns of a problem that a kernel's legality and default stages depend on."""
 WEIGHT_MAX, BUILD_MAX = 1e15, 1e9
 KERNELS_MAX = 100_000
-LETTERS = {
-    "group_m": "g",
-    "dma_warps": "d",
-    "math_warps": "w",
-    "mma_in_flight": "f",
-    "cluster_m": "cm",
-    "cluster_n": "cn",
-    "split_k": "k",
-    "grid_ctas": "grid",
-    "write_back": "",
-}
-"""What stands before a number in a kernel's name."""
+CELLS_MAX = 50_000_000
+"""Kernels of a space, and pairs of problems and kernels, at most."""
+ROWS = 2**18
+"""Rows that are predicted at once."""
+BUILD_COST = "build_cost"
+ONES = ("cluster_m", "cluster_n", "split_k")
+"""Columns that the model covers at 1 only, whatever was measured."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problems:
-    """What a workload asks for. columns: numbers and codes of those of `spaces.PROBLEM` that are
+    """What a workload asks for. columns: numbers and codes of those of `spec.PROBLEM` that are
     given. names: "" where there is none."""
 
     columns: dict[str, np.ndarray]
@@ -82,7 +74,7 @@ class Problems:
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """What there is to choose from. columns: numbers and codes of those of `spaces.KERNEL` that are
+    """What there is to choose from. columns: numbers and codes of those of `spec.KERNEL` that are
     given. builds: build costs, if there are any."""
 
     columns: dict[str, np.ndarray]
@@ -91,6 +83,110 @@ class Kernels:
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A workload, the kernels for it, and the times of each on each, in µs (inf: can't run).
+
+    measured_us: where the workload is a measured table; None else.
+    """
+
+    problems: Problems
+    kernels: Kernels
+    predicted_us: np.ndarray
+    measured_us: np.ndarray | None
+
+
+def read_offer(
+    workload: Any, machine: Hardware, space: Any, kernels: Any, build_cost: str | None
+) -> Offer:
+    """Read the tables, and predict. build_cost: the column of build costs; by default
+    `BUILD_COST`, if the kernels have it.
+
+    Raises InputError with all mistakes of one table.
+    """
+    frame = read_frame(workload)
+    own = has_kernels(frame) and space is None and kernels is None
+    source = frame if own else None if kernels is None else read_frame(kernels)
+    with naming(workload):
+        problems, problem = read_problems(frame)
+    if source is None:
+        found, passing = space_kernels(load_space(space), problems, machine)
+        predicted = predicted_us(problems, found, machine)
+        return Offer(problems, found, np.where(passing, predicted, np.inf), None)
+    if build_cost is None and BUILD_COST in source:
+        build_cost = BUILD_COST
+    with naming(workload if own else kernels):
+        found, kernel = read_kernels(source, build_cost)
+    if not own or TIME not in frame:
+        return Offer(problems, found, predicted_us(problems, found, machine), None)
+    measured = measured_us(frame, problem, kernel, (len(problems), len(found)))
+    ran = np.isfinite(measured)
+    predicted = predicted_us(problems, found, machine, ran)
+    return Offer(problems, found, np.where(ran, predicted, np.inf), measured)
+
+
+def predicted_us(
+    problems: Problems, kernels: Kernels, machine: Hardware, ran: np.ndarray | None = None
+) -> np.ndarray:
+    """(problems, kernels) in µs, inf where a kernel is not legal.
+
+    ran: which pairs were measured, and are legal by definition.
+    """
+    size = len(problems) * len(kernels)
+    if size > CELLS_MAX:
+        raise InputError(
+            f"{len(problems):,} problems on {len(kernels):,} kernels are {size:,} times, at most "
+            f"{CELLS_MAX:,} can be compared; give fewer kernels"
+        )
+    found = np.empty((len(problems), len(kernels)))
+    step = max(1, ROWS // len(kernels))
+    for start in range(0, len(problems), step):
+        part = np.s_[start : start + step]
+        found[part] = _part(problems, kernels, machine, part, ran)
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def _part(
+    problems: Problems, kernels: Kernels, machine: Hardware, part: slice, ran: np.ndarray | None
+) -> np.ndarray:
+    count = len(problems.weights[part])
+    columns = {name: np.repeat(v[part], len(kernels)) for name, v in problems.columns.items()}
+    columns |= {name: np.tile(v, count) for name, v in kernels.columns.items()}
+    c = schema.resolve(columns, machine.facts)
+    rows = count * len(kernels)
+    # columns all, whatever was given: one compiled program for every workload
+    c = Configuration(*(np.ascontiguousarray(np.broadcast_to(values, rows)) for values in c))
+    if ran is None:
+        times = engine.times_us(c, machine)
+    else:
+        legal = ran[part].ravel()
+        for name in ONES:
+            legal = legal & (getattr(c, name) == 1)
+        times = engine.evaluate(c, machine, legal_override=legal).time_us
+    return times.reshape(count, len(kernels))
+
+
+def reasons(problems: Problems, kernels: Kernels, machine: Hardware, problem: int) -> str:
+    """Why no kernel is legal for a problem: how many fail for what."""
+    columns = {name: np.repeat(v[problem], len(kernels)) for name, v in problems.columns.items()}
+    c = schema.resolve({**columns, **kernels.columns}, machine.facts)
+    codes, counts = np.unique(engine.evaluate(c, machine).reason, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return ", ".join(f"{counts[at]:,} {REASONS[codes[at]] or 'filtered'}" for at in order)
+
+
+def measured_us(
+    frame: "pd.DataFrame", problem: np.ndarray, kernel: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
+    """(problems, kernels) in µs from a measured table's rows, inf where it has none; the mean of
+    several."""
+    times = frame[TIME].to_numpy(float)
+    total, count = np.zeros(shape), np.zeros(shape)
+    np.add.at(total, (problem, kernel), times)
+    np.add.at(count, (problem, kernel), 1)
+    return np.divide(total, count, out=np.full(shape, np.inf), where=count > 0)
 
 
 def read_frame(source: Any) -> "pd.DataFrame":
@@ -107,10 +203,9 @@ def read_frame(source: Any) -> "pd.DataFrame":
         kind = type(source).__name__
         raise InputError(f"expected a file's name, a DataFrame or an Arrow table, not {kind}")
     frame = frame.reset_index(drop=True)
-    theirs = {str(name): values for name, values in frame.items()}
-    if not _is_measured(list(theirs)):
+    if not importers.is_measured([str(name) for name in frame]):
         return frame
-    return _counting(outcome.finish(columns.compact(h200.translate(theirs)), "frame")[0], "frame")
+    return _counting(importers.read_frame(frame), "frame")
 
 
 @contextmanager
@@ -125,29 +220,13 @@ def naming(source: Any) -> Iterator[None]:
 
 
 def _read(path: str | Path) -> "pd.DataFrame":
-    source = open_source(path)
-    if importers.format_of(path) not in importers.TABLES or _is_measured(plain.columns(source)):
-        return importers.read(path).table
-    delimiter = csv_rows.delimiter_of(source.first_line())
-    return tables.read_table(
-        path,
-        parquet=source.parquet,
-        compressed=source.compressed,
-        encoding=source.encoding,
-        delimiter=delimiter,
-    ).to_pandas()
-
-
-def _is_measured(names: Sequence[str]) -> bool:
-    """Whether a table has measured times of kernels; predictions are none."""
-    ours = (*PREDICTION_COLUMNS, *INTERVAL_COLUMNS)
-    others = [name for name in names if name not in ours]
-    return {TIMES[0], *TILE} <= plain.names(others).keys()
+    found: Any = importers.read_own(path, measured=True)
+    return found.to_pandas() if tables.is_arrow(found) else found
 
 
 def _counting(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
     """Without the rows that `wsjax import` excludes."""
-    if not {"excluded", TIMES[0]} <= set(frame):
+    if not {"excluded", TIME} <= set(frame):
         return frame
     kept = frame.loc[frame["excluded"].astype(object) == ""].reset_index(drop=True)
     if kept.empty and len(frame):
@@ -157,7 +236,7 @@ def _counting(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
 
 def has_kernels(frame: "pd.DataFrame") -> bool:
     """Whether a table names kernels beside problems."""
-    return set(TILE) <= set(frame)
+    return set(BLOCKS) <= set(frame)
 
 
 def read_problems(frame: "pd.DataFrame") -> tuple[Problems, np.ndarray]:
@@ -218,7 +297,9 @@ def read_kernels(frame: "pd.DataFrame", build_cost: str | None) -> tuple[Kernels
     return Kernels(given, names, builds), codes
 
 
-def space_kernels(space: Space, problems: Problems, facts: Facts) -> tuple[Kernels, np.ndarray]:
+def space_kernels(
+    space: Space, problems: Problems, machine: Hardware
+) -> tuple[Kernels, np.ndarray]:
     """The kernels of a space that pass its filter for some problem, and for which problems each
     does: (problems, kernels)."""
     if len(space) > KERNELS_MAX:
@@ -232,7 +313,7 @@ def space_kernels(space: Space, problems: Problems, facts: Facts) -> tuple[Kerne
     passing = np.zeros((len(first), len(space)), dtype=bool)
     for at, row in enumerate(first):
         problem = {name: int(values[row]) for name, values in given.items()}
-        for numbers, _ in space.blocks(problem, facts):
+        for numbers, _ in space.blocks(problem, machine.facts):
             passing[at, numbers] = True
     numbers = np.flatnonzero(passing.any(axis=0))
     if not len(numbers):
@@ -314,21 +395,3 @@ def _named(given: Mapping[str, np.ndarray], labels: np.ndarray) -> tuple[str, ..
         return tuple(labels)
     rows = [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
     return tuple(kernel_name(row) for row in rows)
-
-
-def kernel_name(kernel: Mapping[str, Any]) -> str:
-    """A name that tells a kernel's columns (numbers and codes); defaults go without saying.
-
-    Such as 128x256x64_s4_pingpong, or 128x128x64_s4_persistent_g8_d2: g for `group_m`, d for
-    `dma_warps`, w `math_warps`, f `mma_in_flight`, cm and cn a cluster, k `split_k`, grid
-    `grid_ctas`.
-    """
-    usual = with_defaults({"schedule": int(kernel.get("schedule", 1))})
-    tile = "x".join(str(kernel[name]) for name in TILE)
-    words = [tile, *([f"s{kernel['stages']}"] if "stages" in kernel else [])]
-    words.append(SCHEDULES[usual["schedule"]])
-    for name, letter in LETTERS.items():
-        if name in kernel and kernel[name] != usual[name]:
-            choices = COLUMNS[name].choices
-            words.append(choices[kernel[name]] if choices else f"{letter}{kernel[name]}")
-    return "_".join(words)

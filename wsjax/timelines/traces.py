@@ -21,9 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsjax.errors import InputError, nearest
-from wsjax.importers import plain
-from wsjax.importers.csv_rows import MALFORMED
-from wsjax.importers.source import open_source
+from wsjax.importers import MALFORMED, open_source, plain
 
 KERNEL = ("config_id", "m", "n", "k", "group_m", "cta")
 COLUMNS = (*KERNEL, "role", "wave", "kstep", "slot", "event", "t_ns")
