@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wsjax.cli import fit_console
 from wsjax.cli.main import main
 from wsjax.errors import InputError
 from wsjax.fit import least_squares as fit
@@ -269,7 +268,7 @@ def test_what_the_verb_says(found, tmp_path, capsys, monkeypatch):
     command = ["calibrate", "t.csv", "--out", str(out)]
 
     def say(result, *options, code=0):
-        monkeypatch.setattr(fit_console, "calibrate", lambda *_, **__: result)
+        monkeypatch.setattr("wsjax.fit.calibrate", lambda *_, **__: result)
         assert main([*command, *options]) == code
         assert out.read_text() == found.hardware.text
         out.unlink()
@@ -289,7 +288,7 @@ def test_what_the_verb_says(found, tmp_path, capsys, monkeypatch):
     assert "no problem is held out by --held-out 0.2" in say(replace(found, held_out=None)).out
     assert len(repr(found)) < 2000
 
-    monkeypatch.setattr(fit_console.fit, "ablate", interrupt)
+    monkeypatch.setattr("wsjax.fit.ablate", interrupt)
     say(found, "--ablate", "--report", str(other), code=130)
     assert (other / "report.md").exists()
     assert main([*command, "--ablate", "--quiet"]) == 2

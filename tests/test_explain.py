@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from wsjax import explain, predict
-from wsjax.cli import explain_console
 from wsjax.cli.main import main
 from wsjax.hardware.machine import load_hardware
 from wsjax.hardware.parameters import PARAMETERS
@@ -152,9 +151,12 @@ def test_the_verb(capsys, monkeypatch):
     for words in ("19.000 µs, compute-bound", "matrix unit", "-1 stage", "waves: 4 of 4 CTAs"):
         assert words in shown
     assert "an SM's matrix unit" in shown
-    monkeypatch.setattr(explain_console, "_width", lambda: 80)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(command.split()) == 0
-    assert "an SM's matrix unit" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "an SM's matrix unit" not in shown
+    assert "too narrow for meaning" in shown
     assert main([*command.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["time_us"] == pytest.approx(19)

@@ -1,21 +1,26 @@
-"""The command line: runs a verb, and says what went wrong in words and exit codes."""
+"""The entry point: runs a verb, and says what went wrong in words and exit codes."""
 
 import errno
 import os
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
 from wsjax.cli import (  # noqa: F401 (they register their verbs)
-    verbs_measured,
-    verbs_model,
-    verbs_search,
-    verbs_views,
+    choose,
+    explain,
+    fit,
+    importing,
+    optimize,
+    predict,
+    report,
+    sweep,
+    trace,
 )
-from wsjax.cli.compiled import keep_compiled
-from wsjax.cli.options import app
+from wsjax.cli.app import app
 from wsjax.cli.terminal import INTERRUPTED
 from wsjax.errors import WsjaxError
 
@@ -24,14 +29,16 @@ PLACES = {
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
 }
 """Errors of the system that another file or directory mends, as those of `InputError`."""
+COMPILED_SECONDS_MIN = "0.5"
+"""Programs that compile faster are not kept."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; its exit code: 0, 1 (could not go on), 2 (wrong input), 130 (Ctrl-C)."""
+    """Run a command line; its exit code (see `wsjax.cli`)."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    keep_compiled()
+    _keep_compiled()
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.filterwarnings("ignore", message=".*persistent compilation cache")
@@ -72,3 +79,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _say(text: str) -> None:
     for line in text.splitlines():
         print(f"wsjax: {line}", file=sys.stderr)
+
+
+def _keep_compiled() -> None:
+    """Tell JAX, before it is imported, where to keep what it compiles between commands.
+
+    JAX_COMPILATION_CACHE_DIR, if it is set, stays; else `wsjax` in XDG_CACHE_HOME or ~/.cache, if
+    that can be written. One folder a host: programs are made for its processor.
+    """
+    if "jax" in sys.modules or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    import platform
+
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = base / "wsjax" / (platform.node() or "host")
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return
+    if os.access(folder, os.W_OK):
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", COMPILED_SECONDS_MIN)

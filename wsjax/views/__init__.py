@@ -9,7 +9,6 @@ from wsjax.views.gantt_page import MOST_STEPS as MOST_STEPS_ON_PAGE
 from wsjax.views.gantt_page import write as write_timeline_page
 from wsjax.views.pages import Report, report
 from wsjax.views.pages.html import check_plotly
-from wsjax.views.trace_tables import show
 from wsjax.views.trace_view import lines
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "lines",
     "report",
     "save",
-    "show",
     "write_chrome_trace",
     "write_picture",
     "write_timeline_page",

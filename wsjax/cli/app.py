@@ -1,4 +1,4 @@
-"""The command line's application, and the kinds of options that its verbs share."""
+"""The command line's application, its verbs about wsjax itself, and options that verbs share."""
 
 import re
 from collections.abc import Sequence
@@ -55,18 +55,27 @@ def whole(_: object, tokens: Sequence[Token]) -> int:
     return int(text)
 
 
-Whole = Annotated[int | None, Parameter(converter=whole)]
-HardwareName = Annotated[str, Parameter(help="a shipped machine's name or a TOML file")]
-
-
 def names(_: object, tokens: Sequence[Token]) -> tuple[str, ...]:
     """Names with commas between them, in one or several options."""
     words = (word.strip() for token in tokens for word in token.value.split(","))
     return tuple(word for word in words if word)
 
 
+Whole = Annotated[int | None, Parameter(converter=whole)]
 Names = Annotated[tuple[str, ...], Parameter(converter=names, negative="", n_tokens=1)]
+HardwareName = Annotated[str, Parameter(help="a shipped machine's name or a TOML file")]
 ReportDirectory = Annotated[Path | None, Parameter(help="a directory for tables as files")]
+AsJson = Annotated[bool, Parameter(negative="", help="print one JSON object")]
+SpaceFile = Annotated[
+    Path | None, Parameter(help="a space file (.toml): the kernels to choose from")
+]
+M = Annotated[Whole, Parameter(name="-m", help="rows of A and C")]
+N = Annotated[Whole, Parameter(name="-n", help="columns of B and C")]
+K = Annotated[Whole, Parameter(name="-k", help="columns of A, rows of B")]
+Batch = Annotated[Whole, Parameter(help="GEMMs of one launch; default: 1")]
+Dtype = Annotated[str | None, Parameter(help="of A, B and C; default: bf16")]
+DtypeOut = Annotated[str | None, Parameter(help="of C, if it is another")]
+Layout = Annotated[str | None, Parameter(help="nt (default), nn, tn or tt: how A and B are stored")]
 
 
 @Parameter(name="*")
@@ -74,9 +83,9 @@ ReportDirectory = Annotated[Path | None, Parameter(help="a directory for tables 
 class ConfigurationOptions:
     """What verbs take that look at one configuration."""
 
-    m: Annotated[Whole, Parameter(name="-m", help="rows of A and C")] = None
-    n: Annotated[Whole, Parameter(name="-n", help="columns of B and C")] = None
-    k: Annotated[Whole, Parameter(name="-k", help="columns of A, rows of B")] = None
+    m: M = None
+    n: N = None
+    k: K = None
     tile: Annotated[
         str | None, Parameter(help="block_m x block_n x block_k, such as 128x128x64")
     ] = None
@@ -89,12 +98,10 @@ class ConfigurationOptions:
     dma_warps: Annotated[Whole, Parameter(help="1 (default) or 2")] = None
     math_warps: Annotated[Whole, Parameter(help="default: 4; pingpong and cooperative 8")] = None
     mma_in_flight: Annotated[Whole, Parameter(help="0 (default) or 1")] = None
-    dtype: Annotated[str | None, Parameter(help="of A, B and C; default: bf16")] = None
-    dtype_out: Annotated[str | None, Parameter(help="of C, if it is another")] = None
-    layout: Annotated[
-        str | None, Parameter(help="nt (default), nn, tn or tt: how A and B are stored")
-    ] = None
-    batch: Annotated[Whole, Parameter(help="GEMMs of one launch; default: 1")] = None
+    dtype: Dtype = None
+    dtype_out: DtypeOut = None
+    layout: Layout = None
+    batch: Batch = None
     group_m: Annotated[
         Whole, Parameter(help="rows of tiles that the raster order groups; default: 1")
     ] = None
@@ -109,3 +116,25 @@ class ConfigurationOptions:
 
 
 NOTHING_GIVEN = ConfigurationOptions()
+
+
+@hardware.command(name="list")
+def list_hardware() -> None:
+    """The shipped machines."""
+    from wsjax.hardware import hardware_names, load_hardware
+
+    row = "{:<14} {:>5} {:>12} {:>5}  {}"
+    print(row.format("name", "sms", "smem_bytes", "warp", "calibrated"))
+    for name in hardware_names():
+        machine = load_hardware(name)
+        facts = machine.facts
+        yes = "yes" if machine.calibrated else "no"
+        print(row.format(name, facts.sms, facts.smem_bytes_per_sm, facts.warp_size, yes))
+
+
+@hardware.command(name="show")
+def show_hardware(name: HardwareName, /) -> None:
+    """A machine's file: its facts and parameters, and where they come from."""
+    from wsjax.hardware import load_hardware
+
+    print(load_hardware(name).text.rstrip())
