@@ -63,9 +63,9 @@ def trace(
             resolved = schema.resolve_one(numbers, machine.facts)
             timeline = timelines.timeline_of(resolved, machine)
         if not quiet:
-            _show_timeline(timeline, None)
+            _show_timeline(timeline, [])
         if out is not None:
-            _draw(timeline, None, out, quiet=quiet)
+            _draw([], timeline, out, quiet=quiet)
         return 0
     with telling(f"reading {measured}", quiet=quiet):
         kernels = _matching(timelines.read(measured), numbers, measured)
@@ -73,38 +73,25 @@ def trace(
         _check_count(out, kernels)
     with telling(f"predicting {len(kernels)} traced kernels", quiet=quiet):
         compared = [_compared(kernel, machine) for kernel in kernels]
-    first = compared[0][0]
+    timeline = compared[0][0].timeline
     if not quiet:
         if len(compared) == 1:
-            _show_timeline(first.timeline, first)
+            _show_timeline(timeline, compared[0][:1])
         _show_errors(compared)
-    if out is None:
-        return 0
-    if len(compared) == 1:
-        _draw(first.timeline, first, out, quiet=quiet)
-    else:
-        _draw_several(compared, out, quiet=quiet)
+    if out is not None:
+        shown = compared[0][:1] if len(compared) == 1 else map(timelines.over_ctas, compared)
+        _draw(list(shown), timeline, out, quiet=quiet)
     return 0
 
 
 def _check(out: Path | None, *, quiet: bool) -> None:
     """Raise InputError if no timeline can be written there, before any work is done."""
-    from wsjax import views
-    from wsjax.tables import check_place
+    from wsjax.views import check_timeline_file
 
-    if out is None:
-        if quiet:
-            raise InputError("--quiet: leaves nothing to do without --out; give a file")
-        return
-    kind = out.suffix.lower()
-    if kind not in (".json", ".html", ".svg", ".png"):
-        kinds = ".json (Chrome trace), .html, .svg or .png"
-        raise InputError(f"{out}: a timeline's name ends in {kinds}; choose one of them")
-    check_place(out)
-    if kind == ".html":
-        views.check_plotly()
-    elif kind != ".json":
-        views.check_matplotlib()
+    if out is not None:
+        check_timeline_file(out)
+    elif quiet:
+        raise InputError("--quiet: leaves nothing to do without --out; give a file")
 
 
 def _matching(read: "list[Trace]", numbers: Mapping[str, int], path: Path) -> "list[list[Trace]]":
@@ -134,7 +121,7 @@ def _check_count(out: Path, kernels: "Sequence[list[Trace]]") -> None:
     """Raise InputError if a file cannot show so many kernels."""
     from wsjax import views
 
-    most = views.MOST if out.suffix.lower() in (".png", ".svg") else 1
+    most = views.KERNELS_MOST if out.suffix.lower() in (".png", ".svg") else 1
     if len(kernels) > most:
         shows = f"shows at most {most} kernels" if most > 1 else "shows one kernel"
         raise InputError(
@@ -163,49 +150,32 @@ def _compared(kernel: "Sequence[Trace]", machine: "Hardware") -> "list[Compariso
     return [timelines.compare(trace, predicted) for trace in kernel]
 
 
-def _show_timeline(t: "Timeline", compared: "Comparison | None") -> None:
+def _show_timeline(t: "Timeline", compared: "Sequence[Comparison]") -> None:
     from rich.console import Console
 
     from wsjax import timelines, views
 
-    measured = [] if compared is None else [timelines.measured(compared)]
     width = PIPE_WIDTH
     if sys.stdout.isatty():
         width = min(max(Console().width, WIDTHS[0]), WIDTHS[1])
-    found = timelines.scene_of(t, MOST_STEPS, measured)
+    found = timelines.scene_of(t, MOST_STEPS, [timelines.measured(one) for one in compared])
     console = Console(width=width, markup=False, emoji=False, highlight=False)
-    for line in (found.title, *found.notes, "", *views.lines(found, width)):
+    for line in (found.title, *found.notes, "", *views.timeline_text(found, width)):
         console.print(line)
 
 
-def _draw(t: "Timeline", compared: "Comparison | None", out: Path, *, quiet: bool) -> None:
-    """One timeline in a file."""
+def _draw(compared: "Sequence[Comparison]", t: "Timeline", out: Path, *, quiet: bool) -> None:
+    """Draw one timeline, or traced kernels under their predictions, into a file."""
     from wsjax import timelines, views
 
-    measured = [] if compared is None else [timelines.measured(compared)]
-    kind = out.suffix.lower()
     with telling(f"drawing {out}", quiet=quiet):
-        if kind == ".json":
-            views.write_chrome_trace(t, timelines.title(t), out)
-        elif kind == ".html":
-            scene = timelines.scene_of(t, views.MOST_STEPS_ON_PAGE, measured)
-            views.write_timeline_page(scene, out)
+        if len(compared) > 1:
+            views.write_comparisons(compared, out)
         else:
-            views.write_picture(timelines.scene_of(t, views.MOST_STEPS_DRAWN, measured), out)
+            views.write_timeline(t, out, [timelines.measured(one) for one in compared])
     if not quiet:
-        opens = "; opens in Perfetto and chrome://tracing" if kind == ".json" else ""
+        opens = "; opens in Perfetto and chrome://tracing" if out.suffix.lower() == ".json" else ""
         print(f"written to {out}{opens}")
-
-
-def _draw_several(compared: "Sequence[Sequence[Comparison]]", out: Path, *, quiet: bool) -> None:
-    """Several traced kernels in one picture."""
-    from wsjax import views
-    from wsjax.timelines import over_ctas
-
-    with telling(f"drawing {out}", quiet=quiet):
-        views.save(views.figure([over_ctas(one) for one in compared]), out)
-    if not quiet:
-        print(f"written to {out}")
 
 
 def _show_errors(compared: "Sequence[Sequence[Comparison]]") -> None:

@@ -1,28 +1,30 @@
-"""Timelines and results, drawn."""
+"""Timelines and results, drawn.
 
-from wsjax.views.chrome import write as write_chrome_trace
-from wsjax.views.gantt import MOST_STEPS as MOST_STEPS_DRAWN
-from wsjax.views.gantt import check_matplotlib, save
-from wsjax.views.gantt import write as write_picture
-from wsjax.views.gantt_grid import MOST, figure
-from wsjax.views.gantt_page import MOST_STEPS as MOST_STEPS_ON_PAGE
-from wsjax.views.gantt_page import write as write_timeline_page
-from wsjax.views.pages import Report, report
-from wsjax.views.pages.html import check_plotly
-from wsjax.views.trace_view import lines
+Timelines: `timeline_text` is one in lines for a terminal, `write_timeline` one in a file (Chrome's
+trace format for Perfetto, an HTML page, a still picture; `check_timeline_file` beforehand), and
+`write_comparisons` several traced kernels under their predictions in one picture.
+
+Results: `report` makes one HTML page of a sweep's directory, or of the directory that `calibrate`
+or `validate` wrote with --report. A page is one file with its style, scripts, plotly.js and data in
+it. Python reduces the tables to what fits a page (`sweep_rows`: the fastest row of each kernel,
+problem and machine; `fit_page`: measured rows, or bins of them) and packs numbers as base64; the
+scripts of `pages/` draw and filter them.
+
+The verbs `trace` and `report` call this package. Read next: `wsjax.timelines` (what a timeline is),
+`sweep_page`, `pages/page.js` (what all pages share).
+"""
+
+from wsjax.views.picture_grid import KERNELS_MOST, write_comparisons
+from wsjax.views.report import Report, report
+from wsjax.views.timeline_files import check_timeline_file, write_timeline
+from wsjax.views.timeline_text import timeline_text
 
 __all__ = [
-    "MOST",
-    "MOST_STEPS_DRAWN",
-    "MOST_STEPS_ON_PAGE",
+    "KERNELS_MOST",
     "Report",
-    "check_matplotlib",
-    "check_plotly",
-    "figure",
-    "lines",
+    "check_timeline_file",
     "report",
-    "save",
-    "write_chrome_trace",
-    "write_picture",
-    "write_timeline_page",
+    "timeline_text",
+    "write_comparisons",
+    "write_timeline",
 ]

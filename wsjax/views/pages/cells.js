@@ -3,6 +3,7 @@
 const NEAR = 1.02;
 const MANY_POINTS = 2500;
 const MOST_TILES = 48;
+const MOST_MACHINES = 24;
 const MOST_WAVES = 8;
 const MOST_STEPS = 800;
 const BINS = {wave: 16, rate: 40};

@@ -9,7 +9,7 @@ const TITLES = {
 };
 const MOST = 30;
 const several = DATA.machines.length > 1;
-const labelOf = (i) => P.label[PROBLEM[i]] + (several ? ` on ${DATA.machines[MACHINE[i]]}` : "");
+const labelOf = (i) => P.label[PROBLEM[i]] + (several ? ` on ${DATA.machines[MACHINE[i]].short}` : "");
 const over = (name) => (i) => F[name][i] / F.time_us_min[i];
 let shown = range(PROBLEM.length);
 
@@ -33,7 +33,7 @@ function problems() {
   const named = P.shown.map((name) => ({
     title: name, get: (i) => P[name][PROBLEM[i]], left: typeof P[name][0] === "string",
   }));
-  const machine = several ? [{title: "machine", get: (i) => DATA.machines[MACHINE[i]], left: true}] : [];
+  const machine = several ? [{title: "machine", get: (i) => DATA.machines[MACHINE[i]].label, left: true}] : [];
   const times = Object.entries(TITLES).map(([name, title]) => ({title, get: (i) => F[name][i], format: number}));
   table("problems", [
     ...named, ...machine, {title: "kernels", get: (i) => F.rows[i], format: number}, ...times,
@@ -70,7 +70,7 @@ $("#subtitle").textContent = "How the predicted times of a sweep's configuration
 facts([
   ["legal configurations", DATA.legal.toLocaleString("en"), `of ${DATA.candidates.toLocaleString("en")} candidates`],
   ["problems", P.label.length.toLocaleString("en")],
-  several ? ["machines", DATA.machines.length.toLocaleString("en")] : ["machine", DATA.machines[0]],
+  several ? ["machines", DATA.machines.length.toLocaleString("en")] : ["machine", DATA.machines[0].label],
 ]);
 const dropped = Object.entries(DATA.left_out).map(([why, count]) => `${count.toLocaleString("en")} ${why}`);
 notes([...DATA.notes, ...(dropped.length ? [`Left out: ${dropped.join(", ")}.`] : [])]);

@@ -37,25 +37,29 @@ function machines() {
   const t = theme();
   const kernels = kernelsShown();
   const first = new Map(shown.map((p) => [p, fastest(p, kernels, 0)]));
-  const rows = DATA.machines.map(({label}, i) => {
+  const compared = DATA.machines.map(({label, short}, i) => {
     const ratios = shown.map((p) => [fastest(p, kernels, i), first.get(p)])
       .filter(([own, other]) => own && other).map(([own, other]) => own.time / other.time);
     const logs = ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length;
-    return {label, mean: Math.exp(logs), least: Math.min(...ratios), most: Math.max(...ratios), count: ratios.length};
-  }).filter((row) => row.count);
+    return {label, short, mean: Math.exp(logs), least: Math.min(...ratios), most: Math.max(...ratios), count: ratios.length};
+  }).filter((row) => row.count).sort((a, b) => a.mean - b.mean);
+  const rows = compared.slice(0, MOST_MACHINES);
+  const told = plain(DATA.machines[0].told_by) +
+    (rows.length < DATA.all_machines ? ` (fastest ${rows.length} of ${DATA.all_machines.toLocaleString("en")})` : "");
   const trace = {
-    type: "scatter", mode: "markers", y: rows.map((row) => plain(row.label)), x: rows.map((row) => row.mean),
+    type: "scatter", mode: "markers", y: rows.map((row) => plain(row.short)), x: rows.map((row) => row.mean),
     error_x: {type: "data", symmetric: false, array: rows.map((row) => row.most - row.mean),
       arrayminus: rows.map((row) => row.mean - row.least), color: t.soft, thickness: 1.5, width: 4},
     marker: {color: t.load, size: 10},
-    customdata: rows.map((row) => [fixed(3)(row.mean), fixed(3)(row.least), fixed(3)(row.most), row.count]),
-    hovertemplate: "<b>%{y}</b><br>mean %{customdata[0]}<br>least %{customdata[1]}, greatest %{customdata[2]}" +
+    customdata: rows.map((row) =>
+      [fixed(3)(row.mean), fixed(3)(row.least), fixed(3)(row.most), row.count, plain(row.label)]),
+    hovertemplate: "<b>%{customdata[4]}</b><br>mean %{customdata[0]}<br>least %{customdata[1]}, greatest %{customdata[2]}" +
       "<br>%{customdata[3]} problems<extra></extra>",
   };
   draw("machines", rows.length ? [trace] : [], {
     height: 110 + 26 * rows.length,
     xaxis: axis(t, `time over that on ${plain(DATA.machines[0].label)} (1: the same)`),
-    yaxis: axis(t, "", {autorange: "reversed", type: "category"}),
+    yaxis: axis(t, told, {autorange: "reversed", type: "category", dtick: 1}),
     shapes: [{type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: {color: t.soft, dash: "dot"}}],
   });
 }

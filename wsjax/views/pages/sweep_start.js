@@ -82,7 +82,7 @@ function header() {
     lines.push(`The page holds ${PROBLEMS.toLocaleString("en")} of the problems, drawn evenly.`);
   }
   if (DATA.machines.length < DATA.all_machines) {
-    lines.push(`The page holds ${DATA.machines.length} of the machines, drawn evenly.`);
+    lines.push(`The page holds ${DATA.machines.length} of the machines: the first and the fastest.`);
   }
   notes(lines);
   $("#subtitle").textContent = "Predicted times of a sweep's configurations.";

@@ -51,8 +51,8 @@ SHARE = 0.02
 """Less of a column does not show."""
 
 
-def lines(found: Scene, width: int) -> Iterator["Text"]:
-    """The view, in lines of at most `width` columns."""
+def timeline_text(found: Scene, width: int) -> Iterator["Text"]:
+    """The whole kernel and its first steps, in lines of at most `width` columns."""
     from rich.text import Text
 
     columns = width - LABEL

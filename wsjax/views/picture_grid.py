@@ -1,6 +1,7 @@
 """Many traced kernels under their predictions, in one still picture."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,17 +10,21 @@ from wsjax import schema
 from wsjax.schema import SCHEDULES
 from wsjax.timelines import Comparison, Scene, measured
 from wsjax.timelines import scene_of as scene
-from wsjax.views.gantt import FONT, bars, frame, legend
-from wsjax.views.palette import LIGHT
+from wsjax.views.picture import FONT, LIGHT, bars, frame, legend, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST = 12
+KERNELS_MOST = 12
 """How many kernels one picture shows."""
 COLUMNS = 2
 WIDTH, ROW, GAP, BETWEEN = 15.0, 0.24, 0.66, 1.75
+
+
+def write_comparisons(found: Sequence[Comparison], out: Path) -> None:
+    """Draw traced kernels under their predictions into a .png or .svg, whole or not at all."""
+    save(figure(found), out)
 
 
 def figure(found: Sequence[Comparison]) -> "Figure":

@@ -9,7 +9,7 @@ from wsjax import tables
 from wsjax.errors import InputError, gather
 from wsjax.sweeps import load_run, shard_names
 from wsjax.tables import Folder, check_place, existing, replacing
-from wsjax.views.pages import html
+from wsjax.views import html
 
 WANTED = (
     "give the directory of a sweep, or one that `wsjax calibrate` or `wsjax validate` wrote with "
@@ -44,7 +44,7 @@ def report(
     if kind == "sweep":
         text, content = _sweep(path, page, progress)
     else:
-        from wsjax.views.pages.fit import calibration_page, validation_page
+        from wsjax.views.fit_page import calibration_page, validation_page
 
         text, content = (calibration_page if kind == "calibration" else validation_page)(path)
     with replacing(page) as file:
@@ -74,8 +74,7 @@ def _kind_of(path: Path) -> str | None:
 
 def _sweep(path: Path, page: Path, progress: Advance | None) -> tuple[str, str]:
     """The page of a sweep's directory, which must hold nothing but the sweep."""
-    from wsjax.views.pages.spread import spread_page
-    from wsjax.views.pages.sweep import rows_of, sweep_page
+    from wsjax.views.sweep_page import quantiles_page, rows_of, sweep_page
 
     if path.resolve() in page.resolve().parents:
         raise InputError(
@@ -83,7 +82,7 @@ def _sweep(path: Path, page: Path, progress: Advance | None) -> tuple[str, str]:
         )
     paths = _shards(path)
     run = load_run(paths[0])
-    write, passes = (spread_page, 1) if run.output.quantiles else (sweep_page, 2)
+    write, passes = (quantiles_page, 1) if run.output.quantiles else (sweep_page, 2)
     total, done = passes * rows_of(paths), 0
 
     def advance(rows: int) -> None:

@@ -43,19 +43,19 @@ def page(
     scripts: Iterable[str],
     closing: str,
 ) -> str:
-    """The page. `data`: what the scripts (files of this package) read, JSON with arrays as `packed`
+    """The page. `data`: what the scripts (files of `pages/`) read, JSON with arrays as `packed`
     makes them. `closing`: HTML behind the last section."""
     from plotly.offline import get_plotlyjs
 
-    own = resources.files("wsjax.views.pages")
-    return Template(_text(own, "page.html")).substitute(
+    folder = resources.files("wsjax.views") / "pages"
+    return Template(_text(folder, "page.html")).substitute(
         title=html.escape(title),
-        style=_text(own, "page.css"),
+        style=_text(folder, "page.css"),
         sections="\n".join(_section(section) for section in sections),
         closing=closing,
         data=_json(data),
         plotly=get_plotlyjs(),
-        script="\n".join(_text(own, name) for name in ("page.js", *scripts)),
+        script="\n".join(_text(folder, name) for name in ("page.js", *scripts)),
         version=__version__,
     )
 

@@ -18,18 +18,32 @@ from wsjax.timelines import (
     QUEUE,
     WAIT,
     WAVE,
+    MeasuredScene,
     Scene,
     Slices,
     Window,
     covered,
 )
-from wsjax.timelines import MeasuredScene as Measured
-from wsjax.views.palette import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LIGHT = {
+    "launch": "#9aa3ad",
+    "wave": "#b9c2cc",
+    "cold": "#e8d5c4",
+    "wait": "#e3e7eb",
+    "queue": "#a9d3ee",
+    "load": "#0072b2",
+    "compute": "#009e73",
+    "epilogue": "#cc79a7",
+    "path": "#d55e00",
+    "ink": "#1c2128",
+    "soft": "#59636e",
+    "line": "#d5dbe1",
+}
+"""Colours of what happens in a kernel, after Okabe and Ito: all can tell them apart."""
 MOST_STEPS = 4_000
 WIDTH = 14.0
 ROW = 0.42
@@ -229,7 +243,7 @@ def _path(axes: "Axes", found: Scene, window: Window) -> None:
 
 
 def _measured(
-    axes: "Axes", found: Scene, measured: Measured, shift: float, row: int, window: Window
+    axes: "Axes", found: Scene, measured: MeasuredScene, shift: float, row: int, window: Window
 ) -> None:
     moved = measured.slices._replace(
         begin_us=measured.slices.begin_us + shift, end_us=measured.slices.end_us + shift
