@@ -23,13 +23,38 @@ def version() -> str:
     return f"wsjax {__version__}, jax {jax.__version__} on {where}"
 
 
+HELP = """Predict how long warp-specialised GEMM kernels take.
+
+Exit codes:
+
+- 0: done; of `optimize` and `choose`: proved, or the best found in the time that was given
+- 1: could not go on (a full disk, no answer in the time that was given)
+- 2: wrong input, or, of `predict`, an illegal configuration; what, where, and how to mend it
+- 3: nothing meets all constraints; those that conflict are named
+- 130: Ctrl-C; what was found until then is printed or kept
+
+`python -m pydoc wsjax` introduces the packages.
+"""
 app = App(
     name="wsjax",
-    help="Predict how long warp-specialised GEMM kernels take.",
+    help=HELP,
     version=version,
     suppress_keyboard_interrupt=False,
 )
-hardware = App(name="hardware", help="The machines that wsjax knows.")
+HARDWARE_HELP = """The machines that wsjax knows, and their files.
+
+A machine is a TOML file: facts (`sms`, `smem_bytes_per_sm` and `warp_size` are required) and
+continuous parameters, each optional with a neutral default, so that a minimal file is the paper's
+machine. Copy one (`wsjax hardware show toy > mine.toml`) and give its path to `--hardware`.
+
+- `h200` is `h200-cutlass`: fitted to measured CUTLASS kernels. `h200-gluon` is the same machine
+  with kernels written in Triton's Gluon. Predictions come with a 90 % interval (`time_us_lo`,
+  `time_us_hi`), and `extrapolated` is true outside the span of the fitted table.
+- `h200-datasheet`, `h100-sxm`, `a100-sxm`, `a6000`, `l40s`, `b200`, `mi300x` are starting points
+  from data sheets; their predictions are all extrapolated.
+- `a6000-paper` is the machine of the paper, `toy` one to work by hand.
+"""
+hardware = App(name="hardware", help=HARDWARE_HELP)
 app.command(hardware)
 
 

@@ -59,8 +59,16 @@ def choose(
     wsjax choose workload.csv -k 8 --hardware h200 --out chosen
 
     A workload has columns m, n, k, and where needed batch, dtype_in, dtype_out, layout, weight (how
-    often the problem comes) and problem (its name). The exit code is 3 if no set of kernels meets
-    all constraints.
+    often the problem comes) and problem (its name). Kernels come from `--space`, `--kernels`, the
+    workload's own table, or the default space.
+
+    Each problem runs on the best kernel of the set. What is printed is proved, or, at `--timeout`
+    and Ctrl-C, comes with how much better a set could be. The exit code is 3 if no set of kernels
+    meets all constraints; those that conflict are named.
+
+    `--out` gets `kernels.csv`, `assignment.parquet`, `loss.csv` and `loss.svg` (loss against every
+    kernel for k = 1, 2, ...), `cutlass_filter.txt` (for `cutlass_profiler --kernels=` and
+    CUTLASS_LIBRARY_KERNELS) and `triton_configs.py`.
     """
     from wsjax import portfolio
     from wsjax.tables import make_writable

@@ -27,6 +27,10 @@ def explain(
     """Say why one configuration takes its time, and what would make it shorter.
 
     wsjax explain -m 4096 -n 4096 -k 4096 --tile 128x128x64 --stages 4
+
+    Resources: what each would take alone of a step, and how much it has to spare. Then the effect
+    of each of the machine's parameters and of one more or less stage, tile size or warp; waves; and
+    the time over the roofline's.
     """
     from wsjax import schema
     from wsjax.hardware import load_hardware

@@ -45,6 +45,14 @@ def calibrate(
     wsjax calibrate measured.csv.gz --start h200 --out mine.toml
 
     wsjax calibrate fifty-rows.csv --start h200-cutlass --family-only --out mine.toml
+
+    The fit is Levenberg-Marquardt on the logarithms of times, with a part of the problems held out.
+    Parameters that the table does not determine stay at their prior and are named. Some 50 rows
+    adapt another machine's file: start from a copy with the new machine's facts, and give
+    `--held-out 0`, or `--family-only` for a new kernel on a known machine.
+
+    `--report DIR` writes tables, of which `wsjax report DIR` makes a page. `--ablate` says what
+    each term of the model earns on held-out problems.
     """
     from wsjax import fit
     from wsjax.hardware import load_hardware
@@ -109,6 +117,12 @@ def validate(
     wsjax validate measured.csv.gz --hardware mine.toml --against h200
 
     wsjax validate --trace events.csv.gz
+
+    Errors are of predicted over measured times; regret is the measured time of the configuration
+    that would be picked by prediction, over the best measured of its problem; coverage is the share
+    of measured times within their 90 % interval. The worst rows are listed. `--trace` replays
+    traced kernels through the recurrences. `--report DIR` writes tables, of which `wsjax report
+    DIR` makes a page.
     """
     if trace is not None and (tables or against is not None):
         raise InputError("--trace: not with tables or --against; validate them apart")

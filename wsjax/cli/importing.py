@@ -42,6 +42,9 @@ def import_(
     wsjax import profile.csv --out profile.parquet
 
     wsjax import mine.csv --out mine.parquet --map time_ms=latency block_m=TILE dtype_in=fp16
+
+    The format shows in the content. `calibrate`, `validate`, `choose` and `predict --table` read
+    the same files directly. `python -m pydoc wsjax.importers` says how to add a format.
     """
     from wsjax import importers, tables
     from wsjax.importers import outcome, parse_mapping

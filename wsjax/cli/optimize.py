@@ -75,7 +75,14 @@ def optimize(
 
     wsjax optimize -m 4096 -n 4096 -k 4096 --where "stages <= 4" --max-smem-bytes 100000
 
-    The exit code is 3 if no kernel meets all constraints.
+    The answer comes with the condition that binds and the runner-up. Objectives: `time`;
+    `time,math_wait`, in this order; `0.7*time+0.3*math_wait`; `pareto:time,smem_bytes`, the exact
+    front. `--timeout` and Ctrl-C print the best so far with a bound. The exit code is 3 if no
+    kernel meets all constraints: a smallest set of conditions that conflict is printed.
+
+    A space file has the `[columns]` and `[filter]` of a sweep file (`wsjax sweep --help`), and
+    replaces the default kernels. `--encoding events` solves by the paper's own encoding of event
+    times in Z3, to check with: ten times slower and more.
     """
     from wsjax.deadlines import deadline
     from wsjax.search import one_problem, request

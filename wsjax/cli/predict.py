@@ -41,6 +41,14 @@ def predict(
     wsjax predict -m 4096 -n 4096 -k 4096 --tile 128x128x64 --stages 4 --schedule pingpong
 
     wsjax predict --table measured.csv.gz --hardware h200 --out predicted.parquet
+
+    The time's parts: launch, fill (before MATH has its first data), steady state, exposed
+    epilogues. The limiter is what bounds a step: `load`, `compute`, or `latency` (the ring is too
+    shallow for the load latency). `method` is the way the recurrences were solved. An illegal
+    configuration (too much shared memory, too few registers, ...) gets a reason and exit code 2.
+
+    A table needs columns m, n, k, block_m, block_n and block_k; `python -m pydoc wsjax.schema` has
+    the others. Rows keep their columns; of a measured table with `status`, `ok` rows are legal.
     """
     given = configuration.given()
     if table is None and out is None:

@@ -29,6 +29,13 @@ def report(
     wsjax report results/quickstart --out quickstart.html
 
     wsjax validate measured.csv.gz --report accuracy && wsjax report accuracy
+
+    Of a sweep: the fastest configuration of each problem, slow-down over tiles and stages,
+    roofline, what limits a step, wave quantisation, machines compared. Type words of a problem's
+    name, or `m=16`, to filter all figures; click a problem to see all its kernels. Of a sweep that
+    kept quantiles: the spread of times. Of a validation: regret, errors, coverage of intervals,
+    worst rows; of a calibration also parameters, their errors and correlations, ablations. A
+    million rows take seconds and make about 5 MB. Pages need `pip install 'wsjax[report]'`.
     """
     from wsjax import views
 

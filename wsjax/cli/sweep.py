@@ -44,6 +44,32 @@ def sweep(
     wsjax sweep sweeps/quickstart.toml --out results/quickstart
 
     wsjax sweep my.toml --out s3://bucket/my --engine ray --address auto --shard-rows 100000
+
+    The sweep file: `hardware` is a list of machines; `[columns]` gives a column a value, a list, or
+    `{ from = 64, to = 256, step = 64 }` (`factor` multiplies), and the sweep is their product;
+    `[problems]` is a list of named problems (`rows`, or a `file`); `[hardware_parameters]` sweeps
+    the machine, by values or `{ scale = [0.5, 1.0] }`.
+
+    `[filter] where` knows `and or not`, comparisons, `in (...)`, `+ - * // % **`,
+    `power_of_two(...)`, columns, numbers and quoted words. It sees configurations, not results.
+
+    `[output] best = 10` keeps the 10 fastest rows of each problem and machine; `keep =
+    "quantiles"` one row of each: how many configurations are legal, the least and greatest time,
+    quantiles (right to 1.1 %), and a histogram. `partition_by = ["hardware", "m"]` makes folders as
+    readers of Hive partitions know them; `precision = "float32"` agrees to 1e-5.
+
+    Interrupted or killed, a sweep leaves a valid dataset. If its file or a machine's has changed
+    since, even in a comment, the directory is refused. The directory holds nothing but Parquet
+    files, at most 100,000, whose metadata hold the texts that repeat the run. Smaller files
+    (`--shard-rows`) take less memory (0.9 GB with 65,536 rows at once) and lose less to an
+    interruption; with `best` they count the rows that are kept.
+
+    On Ray (`pip install 'wsjax[ray]'` on every machine; `ray start --head --port 6379` on one,
+    `ray start --address HEAD:6379` on the others) each file is a task, which has one GPU, or one
+    CPU core where there are none, and is done again if its worker dies. A sweep begun on one
+    machine goes on there and the other way round, with the same bytes. `--out` is a directory that
+    all machines share, or a URI of pyarrow's (`s3://`, `gs://`), with its credentials. Object
+    stores need no lock: a file appears whole, and is a function of the sweep and its machines.
     """
     from wsjax import sweeps
     from wsjax.tables import public

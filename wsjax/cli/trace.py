@@ -47,7 +47,9 @@ def trace(
 
     wsjax trace --measured trace.csv.gz --hardware h200-gluon -m 4096 --out traced.png
 
-    Of a table of traced kernels the options choose some; without any, all are compared.
+    `--measured` sets traced kernels under their predictions, with the error of a step's period. The
+    options choose some of them; without any, all are compared: in a table, up to 12 in one picture.
+    Pictures and pages need `pip install 'wsjax[report]'`.
     """
     from wsjax import schema, timelines
     from wsjax.hardware import load_hardware
