@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from wsjax.cli.app import AsJson, HardwareName, Names, SpaceFile, Whole, app
-from wsjax.cli.terminal import INTERRUPTED, on_machine, show_json, show_table, telling
+from wsjax.cli.terminal import (
+    INTERRUPTED,
+    on_machine,
+    show_extrapolation,
+    show_json,
+    show_table,
+    telling,
+)
 from wsjax.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,6 +104,8 @@ def choose(
         show_json(found.record())
     else:
         _show(found)
+        if not measured:
+            _show_extrapolation(found)
         if written:
             print(f"written to {out}: {', '.join(written)}")
             _show_missing(found)
@@ -175,6 +184,17 @@ def _show(found: "Choice") -> None:
     show_table(["k", "time µs", "loss %", "worst problem %", "proved"], rows)
     if found.measured is not None:
         _show_measured(found.measured)
+
+
+def _show_extrapolation(found: "Choice") -> None:
+    """Of each problem on its kernel."""
+    from wsjax import schema
+
+    assigned = found.assignment.merge(found.kernels, on="kernel", suffixes=("", "_of_kernel"))
+    columns = {name: assigned[name] for name in schema.COLUMNS if name in assigned}
+    rows = schema.read_rows(columns, len(assigned), list(columns))
+    configurations = schema.resolve(rows.columns, found.hardware.facts)
+    show_extrapolation(found.hardware, configurations._asdict())
 
 
 def _show_missing(found: "Choice") -> None:

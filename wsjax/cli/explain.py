@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from wsjax.cli.app import NOTHING_GIVEN, AsJson, ConfigurationOptions, HardwareName, app
-from wsjax.cli.terminal import on_machine, show_json, show_table, telling
+from wsjax.cli.terminal import on_machine, show_extrapolation, show_json, show_table, telling
 from wsjax.errors import gather
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def _show(e: "Explanation", machine: "Hardware") -> None:
 
     c = e.timeline.configuration
     print(f"{schema.problem_words(c)} {on_machine(machine)}\n{schema.kernel_words(c)}")
+    show_extrapolation(machine, c._asdict())
     print(f"{e.timeline.time_us:,.3f} µs, {_sentence(e)}")
     print(f"{path_text(e.timeline)}\n")
     resources = [

@@ -209,6 +209,7 @@ def _show_calibration(found: "Calibration", out: Path, held_out: float) -> None:
 
 def _show_validation(found: Sequence["Validation"]) -> None:
     from wsjax import fit
+    from wsjax.hardware import extrapolation
 
     first = found[0]
     for one in found:
@@ -216,6 +217,8 @@ def _show_validation(found: Sequence["Validation"]) -> None:
         _show_metrics(
             (f"{column} {word}".strip(), metrics) for column, word, metrics in fit.metrics_rows(one)
         )
+        if why := extrapolation(one.hardware, one.rows.rows.configurations._asdict()):
+            print(f"extrapolated: {why}")
     rows = f"{len(first.worst)} worst rows" if len(first.worst) > 1 else "the only row"
     print(f"{rows} of {first.hardware.name}")
     left, spare = (0, 1, 2, 4, 5, 9), (1, 5, 9, 4)

@@ -20,7 +20,14 @@ from wsjax.cli.app import (
     Whole,
     app,
 )
-from wsjax.cli.terminal import INTERRUPTED, on_machine, show_json, show_table, telling
+from wsjax.cli.terminal import (
+    INTERRUPTED,
+    on_machine,
+    show_extrapolation,
+    show_json,
+    show_table,
+    telling,
+)
 from wsjax.errors import UnfinishedError, gather
 
 if TYPE_CHECKING:
@@ -120,6 +127,10 @@ def optimize(
             show_json(records if asked.objective.pareto else records[0])
         else:
             print(_heading(answers[0].choice.configuration, asked))
+            chosen = [answer.choice.configuration for answer in answers]
+            show_extrapolation(
+                asked.hardware, {name: [c[name] for c in chosen] for name in chosen[0]}
+            )
             if asked.objective.pareto:
                 _show_front(answers, asked)
             else:

@@ -9,7 +9,14 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from wsjax.cli.app import NOTHING_GIVEN, AsJson, ConfigurationOptions, HardwareName, app
-from wsjax.cli.terminal import number, on_machine, show_json, show_table, telling
+from wsjax.cli.terminal import (
+    number,
+    on_machine,
+    show_extrapolation,
+    show_json,
+    show_table,
+    telling,
+)
 from wsjax.errors import InputError, gather
 
 PARTS = {
@@ -95,11 +102,9 @@ def _predict_one(
         return InputError.exit_code
     if as_json:
         return 0
-    more = ""
-    if machine.calibrated and record["extrapolated"]:
-        more = "; measured kernels were of other kinds: extrapolated"
-    print(f"{schema.problem_words(configuration)} {on_machine(machine, more)}")
+    print(f"{schema.problem_words(configuration)} {on_machine(machine)}")
     print(schema.kernel_words(configuration))
+    show_extrapolation(machine, configuration._asdict())
     pairs = [("time", f"{number(record['time_us'], 3)} µs")]
     if "time_us_lo" in record:
         bounds = f"{record['time_us_lo']:,.3f} to {record['time_us_hi']:,.3f} µs"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from wsjax.sweeps import Summary
 
 ALIKE = "alike"
+NAMED = 3
+"""How many machines are named where many are alike."""
 IF_VARIED = {"hardware": set(), "DMA": set(), ALIKE: {"1"}}
 """Columns of a summary that are left out where all its rows agree, and agree with this."""
 
@@ -96,6 +98,9 @@ def sweep(
     if not quiet:
         print(f"{summary.rows:,} rows of {summary.candidates:,} candidates in {public(directory)}")
         _show_counts(summary)
+        for why, names in run.extrapolated().items():
+            more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+            print(f"extrapolated on {', '.join(names[:NAMED])}{more}: {why}")
         if summary.fastest is not None:
             _show_fastest(summary, summary.fastest, [override.name for override in run.overrides])
     return 0

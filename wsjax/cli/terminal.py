@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -151,7 +151,19 @@ def number(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}" if abs(value) < LONG else f"{value:.6g}"
 
 
-def on_machine(machine: "Hardware", more: str = "") -> str:
+def on_machine(machine: "Hardware") -> str:
     """The machine of a prediction, and whether its parameters are fitted to measurements."""
     fitted = "calibrated" if machine.calibrated else "not calibrated"
-    return f"on {machine.name} ({fitted}{more})"
+    return f"on {machine.name} ({fitted})"
+
+
+def show_extrapolation(machine: "Hardware", columns: Mapping[str, Any]) -> None:
+    """Print which configuration columns lie outside what a machine was fitted to, if any does; of a
+    machine that is not calibrated its heading says enough.
+
+    columns: one value or many of each, words or their codes.
+    """
+    from wsjax.hardware import extrapolation
+
+    if machine.calibrated and (why := extrapolation(machine, columns)):
+        print(f"extrapolated: {why}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from wsjax.cli.app import NOTHING_GIVEN, ConfigurationOptions, HardwareName, app
-from wsjax.cli.terminal import show_table, telling
+from wsjax.cli.terminal import show_extrapolation, show_table, telling
 from wsjax.errors import InputError, gather
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def trace(
             timeline = timelines.timeline_of(resolved, machine)
         if not quiet:
             _show_timeline(timeline, [])
+            show_extrapolation(machine, resolved._asdict())
         if out is not None:
             _draw([], timeline, out, quiet=quiet)
         return 0

@@ -1,7 +1,7 @@
 """What a machine is: its facts, its parameters and their spread, in TOML."""
 
 from wsjax.hardware.checks import fact, parameter
-from wsjax.hardware.intervals import Errors, backing, bounds, outside, spread
+from wsjax.hardware.intervals import Errors, backing, bounds, extrapolation, outside, spread
 from wsjax.hardware.machine import (
     BASIS_KEYS,
     FACTS,
@@ -24,6 +24,7 @@ __all__ = [
     "Parameters",
     "backing",
     "bounds",
+    "extrapolation",
     "fact",
     "format_hardware",
     "hardware_names",

@@ -11,6 +11,7 @@ the parameters are part of that. Where a table is too small to keep problems out
 `parameters`, added in squares. Outside the span of the table, intervals are `WIDER` times as wide.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,12 +84,48 @@ def outside(hardware: Hardware, configurations: Configuration, rows: int) -> np.
         return np.ones(rows, dtype=bool)
     found = np.zeros(rows, dtype=bool)
     for name, known in hardware.span.items():
-        values, choices = getattr(configurations, name), COLUMNS[name].choices
-        if choices:
-            found |= ~np.isin(values, [choices.index(word) for word in known])
-        else:
-            found |= (values < known[0]) | (values > known[1])
+        found |= _beyond(name, known, getattr(configurations, name))
     return found
+
+
+def extrapolation(hardware: Hardware, columns: Mapping[str, Any]) -> str:
+    """Why rows are extrapolated, in words: each column whose values are beyond those of the fitted
+    table, and how far that went; "" if none is.
+
+    columns: configuration columns, one value or many of each, words or their codes; of those that
+    are absent nothing is said.
+    """
+    if not hardware.calibrated:
+        return "the machine is not fitted to measurements"
+    found = []
+    for name, known in hardware.span.items():
+        if name not in columns:
+            continue
+        choices, values = COLUMNS[name].choices, columns[name]
+        values = np.ravel([values[0], values[-1]] if isinstance(values, range) else values)
+        if choices and values.dtype.kind in "OUT":
+            values = np.asarray([choices.index(word) for word in values])
+        values = np.unique(values[_beyond(name, known, values)])
+        if not len(values):
+            continue
+        if choices:
+            here, fitted = ", ".join(choices[value] for value in values), ", ".join(known)
+        else:
+            here, fitted = _from_to(values), _from_to(known)
+        found.append(f"{name} {here} (fitted: {fitted})")
+    return ", ".join(found)
+
+
+def _beyond(name: str, known: Sequence[Any], values: Any) -> np.ndarray:
+    """Numbers beyond the least or greatest of the fitted table, codes of words that it lacks."""
+    choices = COLUMNS[name].choices
+    if choices:
+        return ~np.isin(values, [choices.index(word) for word in known])
+    return np.asarray((values < known[0]) | (values > known[1]))
+
+
+def _from_to(ends: Any) -> str:
+    return f"{ends[0]:g}" if ends[0] == ends[-1] else f"{ends[0]:g} to {ends[-1]:g}"
 
 
 def spread(rows: Errors, parameter_error: float = 0.0) -> dict[str, Any]:

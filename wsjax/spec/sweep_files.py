@@ -31,8 +31,15 @@ from pathlib import Path
 from typing import Any
 
 from wsjax.errors import InputError, nearest
-from wsjax.hardware import FACTS, PARAMETERS, Hardware, hardware_names, load_hardware
-from wsjax.schema import COLUMNS, REQUIRED, Axis, Column, Product, shown
+from wsjax.hardware import (
+    FACTS,
+    PARAMETERS,
+    Hardware,
+    extrapolation,
+    hardware_names,
+    load_hardware,
+)
+from wsjax.schema import COLUMNS, REQUIRED, Axis, Column, Product, shown, with_defaults
 from wsjax.spec.axes import (
     PROBLEM_COLUMNS,
     Refuse,
@@ -90,6 +97,20 @@ class Spec:
         if self.output.best is not None:
             axes = sorted(axes, key=lambda axis: not set(axis.names) <= set(GIVEN))
         return Product((*machine, *axes))
+
+    def extrapolated(self) -> dict[str, list[str]]:
+        """Why rows are extrapolated, if any is: reasons in words, and the machines of each."""
+        columns = with_defaults(
+            {n: v for a in self.axes for n, v in zip(a.names, a.values, strict=True)}
+        )
+        reasons: dict[str, list[str]] = {}
+        for machine in self.hardware:
+            why = extrapolation(machine, columns)
+            if self.overrides and not why:
+                why = "the machine's parameters are swept"
+            if why:
+                reasons.setdefault(why, []).append(machine.name)
+        return reasons
 
     def predicate(self) -> Predicate | None:
         """The filter over the configuration columns, `problem`, and swept hardware parameters."""

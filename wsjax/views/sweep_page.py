@@ -36,6 +36,8 @@ STEP = 1e-4
 """Of the logarithm of a kernel's time over its problem's best, which a page holds as a whole
 number."""
 ABSENT = 2**16 - 1
+NAMED = 3
+"""How many machines are named where many are alike."""
 SCRIPTS = ("cells.js", "sweep.js", "sweep_figures.js", "sweep_start.js")
 SECTIONS = (
     Section(
@@ -237,6 +239,10 @@ def _data(run: Spec, source: Source, found: Fastest) -> dict[str, Any]:
         "name": run.name,
         "rows": found.rows,
         "extrapolated": found.extrapolated,
+        "extrapolated_because": [
+            f"on {', '.join(names[:NAMED])}{' and others' * (len(names) > NAMED)}: {why}"
+            for why, names in run.extrapolated().items()
+        ],
         "all_problems": len(found.all_problems),
         "all_machines": len(found.all_machines),
         "machines": _machines(run, found.machines),

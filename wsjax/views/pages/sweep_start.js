@@ -76,7 +76,7 @@ function header() {
   const lines = [...DATA.notes];
   if (dropped.length) lines.push(`Left out: ${dropped.join(", ")}.`);
   if (DATA.extrapolated) {
-    lines.push(`${DATA.extrapolated.toLocaleString("en")} rows are extrapolated: no measurement backs them.`);
+    lines.push(`${DATA.extrapolated.toLocaleString("en")} rows are extrapolated ${DATA.extrapolated_because.join("; ")}.`);
   }
   if (PROBLEMS < DATA.all_problems) {
     lines.push(`The page holds ${PROBLEMS.toLocaleString("en")} of the problems, drawn evenly.`);
