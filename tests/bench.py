@@ -26,16 +26,18 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from wsjax import batch, events, tables
-from wsjax.events import Pipeline
-from wsjax.hardware import load_hardware
-from wsjax.programs import Form, formulas
-from wsjax.shards import in_order
-from wsjax.sources import Source
-from wsjax.space import COLUMNS, Configuration, with_defaults
-from wsjax.spec import Spec, load_spec, parse_spec
-from wsjax.sweeps import sweep
-from wsjax.winners import Contest
+from wsjax.engine import batch
+from wsjax.engine.programs import Form, formulas
+from wsjax.engine.sources import Source
+from wsjax.hardware.machine import load_hardware
+from wsjax.model import events
+from wsjax.model.events import Pipeline
+from wsjax.schema.columns import COLUMNS, Configuration, with_defaults
+from wsjax.spec.sweep_files import Spec, load_spec, parse_spec
+from wsjax.sweeps.run import sweep
+from wsjax.sweeps.shards import in_order
+from wsjax.sweeps.winners import Contest
+from wsjax.tables import parquet as tables
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 QUICKSTART, BILLION = SWEEPS / "quickstart.toml", SWEEPS / "billion.toml"

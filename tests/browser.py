@@ -22,7 +22,7 @@ from playwright.sync_api import (  # pyright: ignore[reportMissingImports] (in g
 from test_pages import calibration_report
 
 import wsjax
-from wsjax.reports import write_validation
+from wsjax.fit.reports import write_validation
 
 DATA = Path(__file__).parent / "data"
 READY_MS = 3_000

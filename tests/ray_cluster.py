@@ -17,9 +17,9 @@ import pytest
 from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports] (in group ray)
 
 import wsjax
-from wsjax import clusters
-from wsjax.cli import main
-from wsjax.sweeps import Summary
+from wsjax.cli.main import main
+from wsjax.sweeps import clusters
+from wsjax.sweeps.run import Summary
 
 SPEC = """
 hardware = ["toy", "a6000-paper"]

@@ -9,11 +9,13 @@ import pandas as pd
 import pytest
 from test_calibration import GLUON, NOISE, START, timed, true_machine
 
-from wsjax import ablation, fit, measured, priors, programs, rounds, validation
-from wsjax.calibration import Calibration, Fitted
-from wsjax.cli import main
+from wsjax.cli.main import main
+from wsjax.engine import programs
 from wsjax.errors import InputError
-from wsjax.parameters import PARAMETERS
+from wsjax.fit import ablation, measured, priors, rounds, validation
+from wsjax.fit import least_squares as fit
+from wsjax.fit.calibration import Calibration, Fitted
+from wsjax.hardware.parameters import PARAMETERS
 
 SPLIT = {"held_out": 0.3, "seed": 0}
 SILENT = "launch_saved_us"

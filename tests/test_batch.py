@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from reference import Case, simulate
 
-from wsjax import batch, periodic, queues
-from wsjax.hardware import load_hardware, parse_hardware
-from wsjax.limits import REASONS
-from wsjax.programs import METHODS, _fields
-from wsjax.space import COLUMNS, SCHEDULES, Configuration, with_defaults
-from wsjax.spec import load_spec
+from wsjax.engine import batch, queues
+from wsjax.engine.programs import _fields
+from wsjax.hardware.machine import load_hardware, parse_hardware
+from wsjax.model import periodic
+from wsjax.schema.columns import COLUMNS, METHODS, SCHEDULES, Configuration, with_defaults
+from wsjax.schema.limits import REASONS
+from wsjax.spec.sweep_files import load_spec
 
 QUICKSTART = Path(__file__).parents[1] / "sweeps" / "quickstart.toml"
 TOY = load_hardware("toy")

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import wsjax
-from wsjax import shards as shards_module
-from wsjax import winners
-from wsjax.cli import main
-from wsjax.spec import parse_spec
-from wsjax.sweeps import Summary
+from wsjax.cli.main import main
+from wsjax.spec.sweep_files import parse_spec
+from wsjax.sweeps import shards as shards_module
+from wsjax.sweeps import winners
+from wsjax.sweeps.run import Summary
 
 TILES = """
 block_m = [64, 128, 256]

@@ -4,14 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from wsjax import batch
-from wsjax.board import above, below
-from wsjax.bounds import Family, family_bound_us
-from wsjax.durations import ctas_per_sm
-from wsjax.hardware import load_hardware
-from wsjax.parameters import PARAMETERS
-from wsjax.programs import bracket, floats
-from wsjax.space import COLUMNS, Configuration, with_defaults
+from wsjax.engine import batch
+from wsjax.engine.programs import bracket, floats
+from wsjax.hardware.machine import load_hardware
+from wsjax.hardware.parameters import PARAMETERS
+from wsjax.model.bounds import Family, family_bound_us
+from wsjax.model.durations import ctas_per_sm
+from wsjax.schema.columns import COLUMNS, Configuration, with_defaults
+from wsjax.sweeps.board import above, below
 
 ROWS = 8192
 SHARES = ("warm_hit_share",)

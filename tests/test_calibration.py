@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wsjax import fit, fit_console, measured, priors, rounds, validation
-from wsjax.calibration import Calibration, calibrate
-from wsjax.cli import main
+from wsjax.cli.main import main
 from wsjax.errors import InputError
-from wsjax.hardware import Hardware, load_hardware, parse_hardware
-from wsjax.parameters import PARAMETERS
-from wsjax.space import COLUMNS
+from wsjax.fit import least_squares as fit
+from wsjax.fit import measured, priors, rounds, validation
+from wsjax.fit.calibration import Calibration, calibrate
+from wsjax.hardware.machine import Hardware, load_hardware, parse_hardware
+from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema.columns import COLUMNS
 
 DATA = Path(__file__).parent / "data"
 GLUON = DATA / "h200_gemm_ws_excerpt.csv.gz"
@@ -170,7 +171,7 @@ def test_slopes_are_the_exact_models(truth):
     rows = measured.read(GLUON, START.facts)
     prior = priors.prior_of(truth, priors.candidates(truth))
     z = np.zeros(len(PARAMETERS))
-    inputs, _ = rounds.batch.columns(rows.configurations, truth)
+    inputs, _ = rounds.engine.columns(rows.configurations, truth)
     sample = fit.sample(inputs, rows.time_us, np.zeros(len(rows)), np.ones(len(rows)))
     with rounds.jax.enable_x64(True):
         _, slope = fit.log_times(z, prior, sample)
@@ -267,7 +268,7 @@ def test_what_the_verb_says(found, tmp_path, capsys, monkeypatch):
     command = ["calibrate", "t.csv", "--out", str(out)]
 
     def say(result, *options, code=0):
-        monkeypatch.setattr(fit_console, "calibrate", lambda *_, **__: result)
+        monkeypatch.setattr("wsjax.fit.calibrate", lambda *_, **__: result)
         assert main([*command, *options]) == code
         assert out.read_text() == found.hardware.text
         out.unlink()
@@ -287,7 +288,7 @@ def test_what_the_verb_says(found, tmp_path, capsys, monkeypatch):
     assert "no problem is held out by --held-out 0.2" in say(replace(found, held_out=None)).out
     assert len(repr(found)) < 2000
 
-    monkeypatch.setattr(fit_console.ablation, "ablate", interrupt)
+    monkeypatch.setattr("wsjax.fit.ablate", interrupt)
     say(found, "--ablate", "--report", str(other), code=130)
     assert (other / "report.md").exists()
     assert main([*command, "--ablate", "--quiet"]) == 2

@@ -15,13 +15,12 @@ import pyarrow as pa
 import pytest
 
 import wsjax
-from wsjax import choosing
-from wsjax.cli import main
+from wsjax.cli.main import main
 from wsjax.errors import InfeasibleError, InputError
 from wsjax.importers import kernel_names
-from wsjax.kernel_lists import cutlass_pattern
-from wsjax.loss_plot import Point, loss_svg
-from wsjax.tables import read_metadata
+from wsjax.portfolio import choosing
+from wsjax.portfolio.export import Point, cutlass_pattern, loss_svg
+from wsjax.tables.parquet import read_metadata
 
 DATA = Path(__file__).parent / "data"
 MEASURED = DATA / "h200_cutlass_ws_problems.csv.gz"

@@ -8,9 +8,10 @@ import jax
 import pytest
 
 from wsjax import __version__, predictions
-from wsjax.cli import main
-from wsjax.hardware import hardware_names, load_hardware
-from wsjax.tables import INTERVAL_COLUMNS, PREDICTION_COLUMNS, read_table
+from wsjax.cli.main import main
+from wsjax.hardware.machine import hardware_names, load_hardware
+from wsjax.schema.columns import INTERVAL_COLUMNS, PREDICTION_COLUMNS
+from wsjax.tables.parquet import read_table
 
 DATA = Path(__file__).parent / "data"
 TOY = "predict -m 512 -n 512 -k 256 --tile 128x128x64 --stages 2 --schedule serial --hardware toy"

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wsjax
-from wsjax import batch, shards
-from wsjax.cli import main
-from wsjax.distributions import GRID, QUANTILES, Tally, columns, distributions
+from wsjax.cli.main import main
+from wsjax.engine import batch
 from wsjax.errors import InputError
-from wsjax.spec import parse_spec
-from wsjax.tables import rows as rows_at
+from wsjax.spec.sweep_files import parse_spec
+from wsjax.sweeps import shards
+from wsjax.sweeps.quantiles import GRID, QUANTILES, Tally, columns, distributions
+from wsjax.tables.parquet import rows as rows_at
 
 SPEC = """
 hardware = ["toy", "a6000-paper"]

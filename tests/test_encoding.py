@@ -10,18 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import simulate
 
-from wsjax import encoding
-from wsjax.candidates import Task
-from wsjax.constraints import array_terms, machine_limits, user_constraints, violations
 from wsjax.deadlines import Deadline, deadline
-from wsjax.decide import whole
-from wsjax.encoding import encode, goals, minimise, rounded
 from wsjax.errors import InputError
-from wsjax.hardware import load_hardware, parse_hardware
-from wsjax.limits import smem_bytes
-from wsjax.objectives import parse_objective
-from wsjax.optimization import optimize
-from wsjax.spaces import Space, load_space
+from wsjax.hardware.machine import load_hardware, parse_hardware
+from wsjax.schema.limits import smem_bytes
+from wsjax.search import z3_events as encoding
+from wsjax.search.criteria import (
+    Task,
+    array_terms,
+    machine_limits,
+    parse_objective,
+    user_constraints,
+    violations,
+)
+from wsjax.search.optimization import optimize
+from wsjax.search.z3_events import encode, goals, minimise, rounded, whole
+from wsjax.spec.spaces import Space, load_space
 
 TEXT = """[columns]
 block_m = [128, 64]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from reference import Case, simulate
 from strategies import Kind, random_cases, small_cases
 
-from wsjax import events, periodic
-from wsjax.closed import closed, lower_bound
-from wsjax.events import Pipeline
-from wsjax.space import SCHEDULES
+from wsjax.model import events, periodic
+from wsjax.model.closed import closed, lower_bound
+from wsjax.model.events import Pipeline
+from wsjax.schema.columns import SCHEDULES
 
 QUEUE = 2048
 COMPILED = "/jax/core/compile/backend_compile_duration"

@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wsjax import explain, explain_console, predict
-from wsjax.cli import main
-from wsjax.explaining import _times_us, elasticities
-from wsjax.hardware import load_hardware
-from wsjax.parameters import PARAMETERS
-from wsjax.single import from_keywords, resolve
-from wsjax.space import SCHEDULES
-from wsjax.timeline import timeline
-from wsjax.variants import variants
+from wsjax import explain, predict
+from wsjax.cli.main import main
+from wsjax.hardware.machine import load_hardware
+from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema.columns import SCHEDULES
+from wsjax.schema.single import from_keywords, resolve
+from wsjax.timelines.explaining import _times_us, elasticities
+from wsjax.timelines.timeline import timeline
+from wsjax.timelines.variants import variants
 
 SHAPE = {"m": 4096, "n": 4096, "k": 4096, "block_m": 128, "block_n": 128, "block_k": 64}
 STEP = 1e-6
@@ -47,7 +47,7 @@ def test_elasticities_equal_finite_differences():
     names = [name for name, value in own.items() if value != PARAMETERS[name].neutral]
     smooth = total = 0
     for columns in configurations(5, seed=3):
-        c = resolve(from_keywords(columns), machine)
+        c = resolve(from_keywords(columns), machine.facts)
         t = timeline(c, machine)
         found = elasticities(t, machine, names)
         moves = [{name: own[name] * (1 + side * STEP)} for side in (1, -1) for name in names]
@@ -135,7 +135,7 @@ def test_the_idle_part_of_the_last_wave():
 
 def test_variants_change_one_choice_and_fit_the_ring():
     machine = load_hardware("h200")
-    c = resolve(from_keywords(SHAPE | {"stages": 6}), machine)
+    c = resolve(from_keywords(SHAPE | {"stages": 6}), machine.facts)
     for name, other in variants(c, machine):
         changed = {key for key in c._fields if getattr(c, key) != getattr(other, key)}
         assert changed
@@ -151,9 +151,12 @@ def test_the_verb(capsys, monkeypatch):
     for words in ("19.000 µs, compute-bound", "matrix unit", "-1 stage", "waves: 4 of 4 CTAs"):
         assert words in shown
     assert "an SM's matrix unit" in shown
-    monkeypatch.setattr(explain_console, "_width", lambda: 80)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(command.split()) == 0
-    assert "an SM's matrix unit" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "an SM's matrix unit" not in shown
+    assert "too narrow for meaning" in shown
     assert main([*command.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["time_us"] == pytest.approx(19)

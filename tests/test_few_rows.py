@@ -10,9 +10,10 @@ import jax
 import numpy as np
 import pytest
 
-from wsjax import fit, identify, measured, priors, rounds
-from wsjax.hardware import Hardware, load_hardware
-from wsjax.parameters import PARAMETERS
+from wsjax.fit import identify, measured, priors, rounds
+from wsjax.fit import least_squares as fit
+from wsjax.hardware.machine import Hardware, load_hardware
+from wsjax.hardware.parameters import PARAMETERS
 
 DATA = Path(__file__).parent / "data"
 STARTS = {

@@ -5,10 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wsjax import frame as frames
 from wsjax.errors import InputError
-from wsjax.limits import Facts
-from wsjax.space import COLUMNS, SCHEDULES
+from wsjax.schema import frame as frames
+from wsjax.schema.columns import COLUMNS, SCHEDULES
+from wsjax.schema.limits import Facts
 
 FACTS = Facts(sms=4, smem_bytes_per_sm=102400, warp_size=32)
 GOOD = {"m": 512, "n": 512, "k": 256, "block_m": 128, "block_n": 128, "block_k": 64}

@@ -7,14 +7,14 @@ import pytest
 from strategies import random_cases
 from test_exact import pipelines
 
-from wsjax import events
-from wsjax.closed import closed, exchange_us
-from wsjax.durations import Machine, kernel
-from wsjax.events import Pipeline
-from wsjax.hardware import load_hardware
-from wsjax.limits import Facts
-from wsjax.parameters import PARAMETERS, Parameters
-from wsjax.space import COLUMNS, Configuration
+from wsjax.hardware.machine import load_hardware
+from wsjax.hardware.parameters import PARAMETERS, Parameters
+from wsjax.model import events
+from wsjax.model.closed import closed, exchange_us
+from wsjax.model.durations import Machine, kernel
+from wsjax.model.events import Pipeline
+from wsjax.schema.columns import COLUMNS, Configuration
+from wsjax.schema.limits import Facts
 
 DURATIONS = (
     "load_a_us",

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wsjax import batch
-from wsjax.hardware import load_hardware
-from wsjax.parameters import PARAMETERS
-from wsjax.space import COLUMNS, SCHEDULES, Configuration
+from wsjax.engine import batch
+from wsjax.hardware.machine import load_hardware
+from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema.columns import COLUMNS, SCHEDULES, Configuration
 
 ROWS = 6_000
 ALIGNMENT = ("pitch_cost", "short_row_cost", "out_of_bounds_cost")

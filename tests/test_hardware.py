@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import wsjax
 from wsjax.errors import InputError
-from wsjax.hardware import (
+from wsjax.hardware.machine import (
     FACTS,
     PARAMETERS,
     SHIPPED,
@@ -26,9 +26,9 @@ from wsjax.hardware import (
     load_hardware,
     parse_hardware,
 )
-from wsjax.hardware.sections import LIMITERS, REGIONS
-from wsjax.parameters import PARAMETERS as REGISTRY
-from wsjax.space import COLUMNS, DTYPES
+from wsjax.hardware.parameters import PARAMETERS as REGISTRY
+from wsjax.hardware.sections import REGIONS
+from wsjax.schema.columns import COLUMNS, DTYPES
 
 MINIMAL = "sms = 4\nsmem_bytes_per_sm = 102400\nwarp_size = 32\n"
 
@@ -274,12 +274,6 @@ def test_loading_needs_no_heavy_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_limiters_are_the_models():
-    from wsjax import programs
-
-    assert programs.LIMITERS == LIMITERS
 
 
 FAMILY = "epilogue_startup_us = 0.3"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import wsjax
-from wsjax.cli import main
-from wsjax.tables import read_metadata, read_table
+from wsjax.cli.main import main
+from wsjax.tables.parquet import read_metadata, read_table
 
 DATA = Path(__file__).parent / "data"
 TUNER = DATA / "kernel_tuner_rtx3090_gemm.json"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from wsjax.errors import InputError
 from wsjax.importers import Imported, kernel_names, read
 from wsjax.importers.outcome import REASONS
-from wsjax.space import COLUMNS
+from wsjax.schema.columns import COLUMNS
 
 DATA = Path(__file__).parent / "data"
 SM90 = "cutlass3x_sm90_tensorop_s64x128x16gemm_bf16_bf16_f32_bf16_bf16"

@@ -14,7 +14,7 @@ from test_importers_formats import AUTOTUNE, DATA, INDUCTOR, LONG, NSIGHT_SIZES,
 from test_importers_kinds import BENCH, HEADER, NAMES, PLAIN_90, USUAL, profiled
 
 from wsjax.importers import FORMATS, read
-from wsjax.space import COLUMNS
+from wsjax.schema import COLUMNS
 
 GOLDEN = DATA / "importers_golden.csv"
 ROWS = 8

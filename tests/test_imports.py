@@ -1,6 +1,7 @@
 """Who imports whom, and what is not imported until it is needed."""
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -11,181 +12,72 @@ import pytest
 import wsjax
 
 PACKAGE = Path(wsjax.__file__).parent
-LAYERS = (
+ORDER = (
     "errors",
-    "finite",
-    "space",
-    "where",
-    "sieves",
-    "limits",
-    "parameters",
-    "hardware",
-    "intervals",
-    "axes",
-    "overrides",
-    "output",
-    "spec",
-    "arithmetic",
-    "events",
-    "closed",
-    "periodic",
-    "raster",
-    "traffic",
-    "durations",
-    "bounds",
-    "inputs",
-    "rows",
-    "programs",
-    "queues",
-    "sources",
-    "families",
-    "board",
-    "brackets",
-    "winners",
-    "batch",
-    "files",
-    "csv_files",
-    "tables",
-    "frame",
-    "single",
-    "spaces",
-    "objectives",
-    "constraints",
-    "power",
     "deadlines",
-    "figures",
-    "candidates",
-    "pareto",
-    "decide",
-    "encoding",
-    "answers",
-    "optimization",
-    "set_tables",
-    "set_heuristics",
-    "set_bounds",
-    "set_decide",
-    "set_search",
-    "kernel_sets",
-    "set_conflicts",
+    "schema",
+    "hardware",
+    "model",
+    "tables",
+    "spec",
+    "engine",
     "importers",
-    "intervals",
-    "measured",
-    "metrics",
-    "fit",
-    "identify",
-    "priors",
-    "rounds",
-    "validation",
-    "calibration",
-    "ablation",
-    "traces",
-    "replay",
-    "reports",
     "predictions",
-    "workloads",
-    "time_tables",
-    "choices",
-    "kernel_lists",
-    "choice_frames",
-    "choosing",
-    "loss_plot",
-    "best",
-    "stores",
-    "dataset",
-    "trials",
-    "blocks",
-    "given_columns",
-    "distributions",
-    "histograms",
-    "shards",
-    "layout",
-    "clusters",
-    "engines",
     "sweeps",
-    "results",
-    "pages",
-    "steps",
-    "critical",
-    "stretch",
-    "timeline",
-    "slices",
-    "scene",
-    "palette",
-    "chrome",
-    "gantt",
-    "gantt_page",
-    "comparison",
-    "gantt_grid",
-    "variants",
-    "resources",
-    "explaining",
-    "terminal",
-    "console",
-    "sweep_console",
-    "import_console",
-    "report_console",
-    "trace_view",
-    "trace_tables",
-    "trace_console",
-    "fit_console",
-    "explain_console",
-    "optimize_console",
-    "choose_console",
-    "options",
-    "verbs_model",
-    "verbs_measured",
-    "verbs_search",
-    "verbs_views",
-    "compiled",
+    "fit",
+    "search",
+    "portfolio",
+    "timelines",
+    "views",
     "cli",
 )
-"""Each module imports only those above it; a package counts as one."""
+"""Each package imports only those above it, by the names of its face (its `__init__`)."""
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
-def _module(path: Path) -> str:
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return parts[0]
+def _package(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-FILES = [
-    path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.stem[0] != "_"
-]
+def _imports(path: Path) -> list[tuple[str, str]]:
+    """What a file imports of wsjax, in functions too: (module below `wsjax`, name)."""
+    return [
+        (str(node.module).removeprefix("wsjax").removeprefix("."), alias.name)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "wsjax"
+        for alias in node.names
+    ]
 
 
-def _imports(path: Path) -> set[str]:
-    """The modules of wsjax that a file imports, in functions too."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names] + [str(node.module)]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("wsjax.")}
-    return found & set(LAYERS)
-
-
-def test_every_module_has_its_place():
-    assert {_module(path) for path in FILES} <= set(LAYERS)
+def test_every_package_has_its_place():
+    assert {_package(path) for path in FILES} == set(ORDER)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_imports_point_upwards(path):
-    module = _module(path)
-    assert _imports(path) - {module} <= set(LAYERS[: LAYERS.index(module)])
+def test_imports_point_upwards_and_end_at_faces(path):
+    own = _package(path)
+    above = ORDER[: ORDER.index(own)]
+    for module, name in _imports(path):
+        package, _, rest = (module or name).partition(".")
+        if package in (own, "__version__"):
+            continue
+        assert package in above, f"{package} is not above {own}"
+        assert not rest, f"{module} lies behind the face of {package}"
+        if module:
+            names = importlib.import_module(f"wsjax.{package}").__dict__.get("__all__", (name,))
+            assert name in names, f"{package} does not offer {name}"
 
 
-def test_only_tables_and_stores_import_pyarrow():
+def test_only_tables_import_pyarrow():
     users = {
-        path.name
+        _package(path)
         for path in FILES
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Import | ast.ImportFrom)
         and "pyarrow" in [getattr(node, "module", None), *(alias.name for alias in node.names)]
         and not _typing_only(path, node)
     }
-    assert users == {"tables.py", "csv_files.py", "stores.py"}
+    assert users == {"tables"}
 
 
 def _typing_only(path: Path, node: ast.stmt) -> bool:
@@ -230,15 +122,3 @@ def test_public_names_come_when_asked_for():
         assert name in dir(wsjax)
     with pytest.raises(AttributeError, match="predikt"):
         wsjax.predikt  # noqa: B018
-
-
-def test_nothing_reaches_past_the_face_of_importers():
-    inside = PACKAGE / "importers"
-    reached = [
-        f"{path.name}: {node.module}"
-        for path in FILES
-        if inside not in path.parents
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("wsjax.importers.")
-    ]
-    assert not reached

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import wsjax
-from wsjax.hardware import Hardware, load_hardware
-from wsjax.hardware.sections import LIMITERS, REGIONS
-from wsjax.intervals import Errors, bounds, outside, spread
-from wsjax.space import SCHEDULES, Configuration
+from wsjax.hardware.intervals import Errors, bounds, extrapolation, outside, spread
+from wsjax.hardware.machine import Hardware, load_hardware
+from wsjax.hardware.sections import REGIONS
+from wsjax.schema.columns import LIMITERS, SCHEDULES, Configuration
 
 ROW = {"m": 512, "n": 512, "k": 256, "block_m": 128, "block_n": 128, "block_k": 64, "stages": 2}
 TOY = load_hardware("toy")
@@ -95,6 +95,26 @@ def test_extrapolated_outside_the_span(columns, extrapolated):
     usual = (-0.2, 0.1) if columns.get("schedule") == "pingpong" else (-0.1, 0.2)
     expected = [time_us * np.exp(bound * (2 if extrapolated else 1)) for bound in usual]
     assert [low, high] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({"m": 1024, "schedule": "pingpong"}, ""),
+        ({"m": 1025}, "m 1025 (fitted: 128 to 1024)"),
+        ({"m": [1, 128, 2048]}, "m 1 to 2048 (fitted: 128 to 1024)"),
+        ({"m": range(1, 5000)}, "m 1 to 4999 (fitted: 128 to 1024)"),
+        ({"schedule": 0}, "schedule serial (fitted: persistent, pingpong)"),
+        (
+            {"stages": 5, "schedule": ["serial", "pingpong", "cooperative"]},
+            "stages 5 (fitted: 1 to 4), "
+            "schedule serial, cooperative (fitted: persistent, pingpong)",
+        ),
+    ],
+)
+def test_why_rows_are_extrapolated(columns, why):
+    assert extrapolation(FITTED, columns) == why
+    assert extrapolation(TOY, columns) == "the machine is not fitted to measurements"
 
 
 def test_without_a_calibration_all_is_extrapolated_and_nothing_known():

@@ -9,8 +9,9 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsjax.hardware import hardware_names, load_hardware
-from wsjax.limits import (
+from wsjax.hardware.machine import hardware_names, load_hardware
+from wsjax.schema.columns import COLUMNS, DTYPE_BYTES, DTYPES, SCHEDULES, Configuration
+from wsjax.schema.limits import (
     BARRIER_BYTES,
     REASONS,
     checks,
@@ -19,7 +20,6 @@ from wsjax.limits import (
     explain,
     smem_bytes,
 )
-from wsjax.space import COLUMNS, DTYPE_BYTES, DTYPES, SCHEDULES, Configuration
 
 H200 = load_hardware("h200")
 TOY = load_hardware("toy")

@@ -9,8 +9,8 @@ import pytest
 from test_calibration import GLUON
 
 import wsjax
-from wsjax import terminal
-from wsjax.cli import main
+from wsjax.cli import terminal
+from wsjax.cli.main import main
 from wsjax.errors import InputError
 from wsjax.importers import import_table
 

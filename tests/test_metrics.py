@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsjax.metrics import Metrics, metrics
+from wsjax.fit.metrics import Metrics, metrics
 
 
 def spearman(x: list[float], y: list[float]) -> float | None:

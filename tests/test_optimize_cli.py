@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from wsjax import candidates
-from wsjax.cli import main
-from wsjax.hardware import load_hardware
+from wsjax import engine
+from wsjax.cli.main import main
+from wsjax.spec import spaces
 
 SPACE = """[columns]
 block_m = [64, 128]
@@ -24,11 +24,8 @@ KEYS = ["configuration", "time_us", "math_wait_us", "proved", "runner_up", "solv
 def run(capsys, tmp_path):
     """Run `wsjax optimize` on a problem, a small space and the toy machine -> stdout, stderr."""
     (tmp_path / "space.toml").write_text(SPACE)
-    toy = load_hardware("toy").text
-    energy = "[energy]\nidle_w = 50\nflop_pj = 0.01\n"
-    (tmp_path / "hot.toml").write_text(toy.replace('"toy"', '"hot"') + energy)
     problem = ["optimize", "-m", "512", "-n", "512", "-k", "256"]
-    known = {"SPACE": str(tmp_path / "space.toml"), "HOT": str(tmp_path / "hot.toml")}
+    known = {"SPACE": str(tmp_path / "space.toml")}
 
     def call(*options, code=0, problem=problem):
         given = {"--space": "SPACE", "--hardware": "toy"}
@@ -70,7 +67,6 @@ def test_json_has_its_keys_and_no_others(run):
 
 def test_options_reach_the_search(run):
     assert "of at most 30,000 bytes a CTA" in run("--max-smem-bytes", "30000").out
-    assert "mean power" in run("--hardware", "HOT", "--max-power-w", "60").out
     front = run("--objective", "pareto:time,smem_bytes").out
     assert "proved: the whole front" in front
     assert front.count("stage") > 1
@@ -110,7 +106,6 @@ def test_infeasible(run):
         (("--where", "stages < 2 and stages > 2"), "stages < 2, stages > 2: contradict each other"),
         (("--objective", "nan*time"), "'nan' is no weight"),
         (("--objective", "-2*time"), "'-2' is no weight"),
-        (("--max-power-w", "300"), "toy has no energy term"),
         (("--max-smem-bytes", "0"), "whole number above 0, not 0"),
         (("--timeout", "-1"), "seconds above 0"),
         (("--space", "nowhere.toml"), "can't read this space file"),
@@ -134,15 +129,15 @@ def test_all_mistakes_at_once(run):
 
 @pytest.mark.parametrize("flag", ["", "--json"])
 def test_ctrl_c_prints_the_best_found(monkeypatch, capsys, tmp_path, run, flag):
-    whole = candidates.figures
+    whole = engine.evaluate
 
     def interrupted(*arguments, **options):
-        monkeypatch.setattr(candidates, "figures", whole)
+        monkeypatch.setattr(engine, "evaluate", whole)
         signal.raise_signal(signal.SIGINT)
         return whole(*arguments, **options)
 
-    monkeypatch.setattr(candidates, "figures", interrupted)
-    monkeypatch.setattr(candidates, "FIRST_ROWS", 8)
+    monkeypatch.setattr(engine, "evaluate", interrupted)
+    monkeypatch.setattr(spaces, "BLOCK_ROWS", 8)
     words = ["optimize", "-m", "512", "-n", "512", "-k", "256", "--hardware", "toy"]
     words += ["--space", str(tmp_path / "space.toml"), "--objective", "dma_wait"]
     assert main([*words, *flag.split()]) == 130

@@ -10,24 +10,15 @@ import pyarrow as pa
 import pytest
 
 import wsjax
-from wsjax import candidates, spaces
+from wsjax import engine
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError
-from wsjax.hardware import format_hardware, load_hardware, parse_hardware
-from wsjax.optimization import ANSWER_COLUMNS, optimize
+from wsjax.hardware.machine import load_hardware, parse_hardware
+from wsjax.search.optimization import ANSWER_COLUMNS, optimize
+from wsjax.spec import spaces
 
-TOY = load_hardware("toy").text + "[energy]\nidle_w = 50.0\nflop_pj = 0.01\nbyte_pj = 0.02\n"
+TOY = load_hardware("toy").text
 MACHINE = parse_hardware(TOY.replace("load_latency_us = 0.0", "load_latency_us = 0.7"), "toy")
 PROBLEM = {"m": 512, "n": 384, "k": 256}
-
-
-def test_a_machine_keeps_its_energy(tmp_path):
-    assert parse_hardware(format_hardware(MACHINE), "toy") == MACHINE
-    (tmp_path / "base.toml").write_text(TOY)
-    text = 'base = "base.toml"\n[energy]\nidle_w = 70.0\n'
-    energy = parse_hardware(text, str(tmp_path / "own.toml")).energy
-    assert energy == {"idle_w": 70.0, "flop_pj": 0.01, "byte_pj": 0.02}
-    with pytest.raises(InputError, match="energy: idle_w: -1 must be finite and at least 0"):
-        parse_hardware(TOY.replace("50.0", "-1"), "toy")
 
 
 def test_frames_keep_their_columns_and_kinds(small_space):
@@ -86,10 +77,7 @@ def test_a_frame_goes_on_where_a_problem_is_infeasible(small_space):
         (PROBLEM, {"max_smem_bytes": 1.5}, "whole number above 0, not 1.5"),
         (PROBLEM, {"timeout_s": 0}, "seconds above 0, not 0"),
         (PROBLEM, {"timeout_s": math.nan}, "seconds above 0, not nan"),
-        (PROBLEM, {"max_power_w": math.nan}, "watts above 0, not nan"),
-        (PROBLEM, {"hardware": "toy", "max_power_w": 300}, "toy has no energy term"),
         (PROBLEM, {"encoding": "event"}, "did you mean 'events'"),
-        (PROBLEM, {"encoding": "events", "max_power_w": 3}, "not with encoding events"),
         (PROBLEM, {"encoding": "events", "objective": "pareto:time,dma_wait"}, "no front"),
         (PROBLEM, {"where": ["stages < 3", "stages > 4"]}, "contradict each other"),
         (PROBLEM, {"where": "stages < 1"}, "can be met by no kernel"),
@@ -120,26 +108,20 @@ def test_empty_and_endless_spaces(space_file, small_space):
         optimize(PROBLEM | {"dtype_in": "fp8_e4m3"}, MACHINE, space=small_space)
 
 
-def interrupted(monkeypatch, name):
-    """Let Ctrl-C fall into the first call of a function of `candidates`, with small blocks."""
-    whole = getattr(candidates, name)
-
-    def call(*arguments, **options):
-        signal.raise_signal(signal.SIGINT)
-        monkeypatch.setattr(candidates, name, whole)
-        return whole(*arguments, **options)
-
-    monkeypatch.setattr(candidates, name, call)
-    monkeypatch.setattr(candidates, "FIRST_ROWS", 16)
-    monkeypatch.setattr(spaces, "BLOCK_ROWS", 100)
-
-
-@pytest.mark.parametrize("name", ["figures", "settle"])
-def test_ctrl_c_gives_the_best_found(monkeypatch, small_space, name):
+def test_ctrl_c_gives_the_best_found(monkeypatch, small_space):
+    """Ctrl-C falls into the first of several blocks."""
     options = {"space": small_space, "objective": "dma_wait"}
     whole = optimize(PROBLEM, MACHINE, **options).iloc[0]
     before = signal.getsignal(signal.SIGINT)
-    interrupted(monkeypatch, name)
+    evaluate = engine.evaluate
+
+    def interrupted(*arguments, **fields):
+        signal.raise_signal(signal.SIGINT)
+        monkeypatch.setattr(engine, "evaluate", evaluate)
+        return evaluate(*arguments, **fields)
+
+    monkeypatch.setattr(engine, "evaluate", interrupted)
+    monkeypatch.setattr(spaces, "BLOCK_ROWS", 100)
     part = optimize(pd.DataFrame([PROBLEM] * 2), MACHINE, **options)
     assert signal.getsignal(signal.SIGINT) is before
     first, second = part.to_dict("records")

@@ -18,15 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wsjax
-from wsjax import shards, tables, validation
-from wsjax.cli import main
+from wsjax.cli.main import main
 from wsjax.errors import InputError
-from wsjax.hardware.sections import LIMITERS
-from wsjax.pages import cube, html, measured, spread, sweep
-from wsjax.parameters import PARAMETERS
-from wsjax.reports import write_validation
-from wsjax.spec import parse_spec
-from wsjax.validation import Validated, Validation
+from wsjax.fit import validation
+from wsjax.fit.reports import write_validation
+from wsjax.fit.validation import Validated, Validation
+from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema.columns import LIMITERS
+from wsjax.spec.sweep_files import parse_spec
+from wsjax.sweeps import shards
+from wsjax.tables import parquet as tables
+from wsjax.views import fit_page, html, sweep_page, sweep_rows
 
 DATA = Path(__file__).parent / "data"
 SPEC = """
@@ -48,7 +50,7 @@ load_latency_us = [0.0, 0.5]
 where = "block_m * block_n <= 8192 or problem == 'odd'"
 """
 SHAPES = "name,m,n,k\n</script><b>wide,256,4096,512\ntall,4096,256,512\nodd,100,200,300\n"
-PROBLEM = ["problem", *cube.PROBLEM]
+PROBLEM = ["problem", *sweep_rows.PROBLEM]
 MACHINE = ["hardware", "load_latency_us"]
 KINDS = {name: np.dtype(kind).newbyteorder("<") for name, kind in html.TYPES.items()}
 
@@ -231,7 +233,7 @@ def test_cells_are_the_fastest_rows(swept, table, tmp_path):
 
 def check_cells(data: SimpleNamespace, table: pd.DataFrame) -> None:
     """Each cell of a page against the table: the first of the fastest rows of its group."""
-    kernel = list(cube.KERNEL)
+    kernel = list(sweep_rows.KERNEL)
     text = table.assign(
         hardware=table["hardware"].astype(str)
         + " load_latency_us="
@@ -281,8 +283,7 @@ def check_cells(data: SimpleNamespace, table: pd.DataFrame) -> None:
 
 
 def test_what_there_is_no_room_for_is_drawn(swept, table, tmp_path, monkeypatch):
-    monkeypatch.setattr(cube, "CELLS", 100)
-    monkeypatch.setattr(cube, "PILE", 2)
+    monkeypatch.setattr(sweep_rows, "CELLS", 100)
     data = data_of(page_of(swept, tmp_path))
     assert (data.all_problems, data.all_machines) == (6, 4)
     assert 1 <= len(data.problems["m"]) < 6
@@ -298,17 +299,15 @@ def test_roofs_are_those_of_the_machine():
         "[hardware_parameters]\nsms = [10, 20]\n",
         "roofs.toml",
     )
-    source = sweep.source_of(run, [])
-    machine = wsjax.load_hardware("h200")
+    h200, paper = run.hardware
     for sms in (10, 20):
-        found = sweep.machine_data(run, source, (0, sms))
-        rate = machine.parameters.compute_throughput_flop_per_us * sms / 1e6
+        found = sweep_page.roofs(h200, {"sms": sms})
+        rate = h200.parameters.compute_throughput_flop_per_us * sms / 1e6
         assert found["sms"] == sms
-        assert found["label"] == f"h200 sms={sms}"
         assert found["peak"]["fp8_e4m3"] == 2 * rate
-        assert found["dram"] == machine.parameters.dram_throughput_bytes_per_us
-    assert sweep.machine_data(run, source, (1, 10))["peak"] == {}
-    assert math.isinf(sweep.machine_data(run, source, (1, 10))["dram"])
+        assert found["dram"] == h200.parameters.dram_throughput_bytes_per_us
+    assert sweep_page.roofs(paper, {"sms": 10})["peak"] == {}
+    assert math.isinf(sweep_page.roofs(paper, {"sms": 10})["dram"])
 
 
 def test_unfinished_sweep_says_so(swept, tmp_path):
@@ -350,12 +349,12 @@ def test_a_page_of_quantiles_says_what_it_does_not_show(swept, table, tmp_path, 
     expected = groups["time_us"].agg(["size", "min", "max"])
     assert len(data.machine) == len(expected)
     for row, (machine, problem) in enumerate(zip(data.machine, data.problem, strict=True)):
-        hardware, latency = data.machines[machine].split(" load_latency_us=")
+        hardware, latency = data.machines[machine]["label"].split(" load_latency_us=")
         names = [data.problems[name][problem] for name in ("problem", "dtype_in")]
         figures = expected.loc[(hardware, float(latency), *names)]
         found = [data.figures[name][row] for name in ("rows", "time_us_min", "time_us_max")]
         assert found == figures.tolist()
-    monkeypatch.setattr(spread, "ROWS", 5)
+    monkeypatch.setattr(sweep_page, "QUANTILES_ROWS", 5)
     data = data_of(page_of(kept, tmp_path))
     assert data.notes[1] == f"The page holds 5 of {len(expected)} rows, drawn evenly."
     assert (len(data.machine), data.legal) == (5, len(table))
@@ -408,9 +407,9 @@ def test_validation_page_has_the_figures_of_the_table(validated, tmp_path):
 
 def test_regret_of_several_tries_is_that_of_a_slow_count(validated):
     frame = validated.frame()
-    found = measured.regret_data(frame)
-    names = [*measured.PROBLEM, "l2_state"]
-    for position, k in enumerate(measured.TRIES):
+    found = fit_page.regret_data(frame)
+    names = [*fit_page.PROBLEM, "l2_state"]
+    for position, k in enumerate(fit_page.TRIES):
         regrets = [
             own.sort_values("time_us", kind="stable")["time_us_measured"].head(k).min()
             / own["time_us_measured"].min()
@@ -429,9 +428,9 @@ def test_regret_of_several_tries_is_that_of_a_slow_count(validated):
 
 def test_many_rows_become_bins_with_the_same_counts(monkeypatch):
     frame = invented_rows(20_000)
-    exact = measured.rows_data(frame)
-    monkeypatch.setattr(measured, "EXACT", 5_000)
-    binned = measured.rows_data(frame)
+    exact = fit_page.rows_data(frame)
+    monkeypatch.setattr(fit_page, "EXACT", 5_000)
+    binned = fit_page.rows_data(frame)
     assert not exact["binned"]
     assert binned["binned"]
 

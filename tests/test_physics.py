@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from reference import Case, simulate
 
-from wsjax.arithmetic import divides, floor_div, inverse, inverses, logarithm, soft_max
-from wsjax.durations import Kernel, Machine, kernel
-from wsjax.events import Pipeline
-from wsjax.hardware import load_hardware
-from wsjax.inputs import Inputs, pack
-from wsjax.limits import Facts
-from wsjax.parameters import PARAMETERS, Parameters
-from wsjax.programs import UNPROVED, Form, formulas
-from wsjax.raster import ceil_div, raster, window
-from wsjax.space import COLUMNS, SCHEDULES, Configuration
+from wsjax.engine.inputs import Inputs, pack
+from wsjax.engine.programs import UNPROVED, Form, formulas
+from wsjax.hardware.machine import load_hardware
+from wsjax.hardware.parameters import PARAMETERS, Parameters
+from wsjax.model.arithmetic import divides, floor_div, inverse, inverses, logarithm, soft_max
+from wsjax.model.durations import Kernel, Machine, kernel
+from wsjax.model.events import Pipeline
+from wsjax.model.raster import ceil_div, raster, window
+from wsjax.schema.columns import COLUMNS, SCHEDULES, Configuration
+from wsjax.schema.limits import Facts
 
 H200 = jax.tree.map(float, load_hardware("h200-datasheet").facts)
 SHARED = H200._replace(ctas_per_sm_max=8.0)

@@ -9,13 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsjax import comparison, gantt, gantt_grid, gantt_page, trace, trace_view, traces
-from wsjax.cli import main
+from wsjax import trace
+from wsjax.cli.main import main
 from wsjax.errors import InputError
-from wsjax.pages import html
-from wsjax.scene import path_text, scene
-from wsjax.slices import columns, covered, merged
-from wsjax.timeline import Timeline
+from wsjax.timelines import comparison, traces
+from wsjax.timelines.scene import path_text, scene
+from wsjax.timelines.slices import columns, covered, merged
+from wsjax.timelines.timeline import Timeline
+from wsjax.views import html, picture, picture_grid
+from wsjax.views.timeline_files import write_timeline
+from wsjax.views.timeline_text import timeline_text
 
 TRACED = Path(__file__).parent / "data" / "h200_trace_excerpt.csv.gz"
 TOY = "-m 512 -n 512 -k 256 --tile 128x128x64 --stages 2 --schedule serial --hardware toy"
@@ -98,18 +101,18 @@ def test_a_chrome_trace_ends_and_waits_as_predicted(capsys, tmp_path, dma_warps)
 
 def test_still_pictures(kernel, tmp_path):
     found = scene(kernel, 500)
-    gantt.write(found, tmp_path / "t.png")
+    picture.write(found, tmp_path / "t.png")
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
-    gantt.write(found, tmp_path / "t.svg")
+    picture.write(found, tmp_path / "t.svg")
     text = (tmp_path / "t.svg").read_text()
     for words in ("critical path", "MATH group 2", "DMA warp B", "-bound: ", "pingpong"):
         assert words in text
-    gantt.write(found, tmp_path / "again.svg")
+    picture.write(found, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == text
 
 
 def test_a_page_needs_nothing_else(kernel, tmp_path):
-    gantt_page.write(scene(kernel, 500), tmp_path / "t.html")
+    write_timeline(kernel, tmp_path / "t.html")
     text = (tmp_path / "t.html").read_text()
     assert not re.search(r"<(script|link|img)[^>]*(src|href)=", text)
     (found,) = re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)
@@ -124,7 +127,7 @@ def test_a_library_that_is_not_there_is_asked_for(capsys, tmp_path, monkeypatch,
         return None if name == library else object()
 
     monkeypatch.setattr("importlib.util.find_spec", absent)
-    monkeypatch.setattr(gantt, "find_spec", absent)
+    monkeypatch.setattr(picture, "find_spec", absent)
     shown = run(capsys, f"trace {TOY} --out {tmp_path / 't'}.{kind}", 2)
     assert library in shown.err
     assert "wsjax[report]" in shown.err
@@ -164,7 +167,7 @@ def test_what_saves_time_is_called_so(kernel):
 
 def test_the_view_fits_any_width(kernel):
     for width in (60, 77, 160):
-        lines = list(trace_view.lines(scene(kernel, 400), width))
+        lines = list(timeline_text(scene(kernel, 400), width))
         drawn = [line for line in lines[:-2] if line.plain]
         assert len({len(line.plain) for line in drawn}) == 1
         assert len(drawn[0].plain) == width
@@ -210,7 +213,7 @@ def test_pictures_state_the_period_of_the_table(kernel):
     mean = comparison.over_ctas(ctas)
     assert (mean.measured_us, mean.trace) == (2.0, one)
     assert mean.error == pytest.approx(kernel_error := mean.predicted_us / 2.0 - 1.0)
-    titles = [axes.get_title(loc="left") for axes in gantt_grid.figure([mean]).axes]
+    titles = [axes.get_title(loc="left") for axes in picture_grid.figure([mean]).axes]
     assert f"measured 2.000 ({kernel_error:+.1%})" in titles[0]
 
 

@@ -15,11 +15,12 @@ import pytest
 
 import wsjax
 from wsjax.errors import InputError
-from wsjax.hardware import load_hardware
+from wsjax.hardware.machine import load_hardware
+from wsjax.hardware.parameters import Parameters
 from wsjax.importers import convert
-from wsjax.parameters import Parameters
 from wsjax.predictions import predict_table
-from wsjax.tables import PREDICTION_COLUMNS, read_metadata, read_table, write_table
+from wsjax.schema.columns import PREDICTION_COLUMNS
+from wsjax.tables.parquet import read_metadata, read_table, write_table
 
 DATA = Path(__file__).parent / "data"
 CUTLASS = DATA / "h200_cutlass_ws_excerpt.csv.gz"

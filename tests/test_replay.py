@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wsjax import replay, traces
-from wsjax.cli import main
+from wsjax.cli.main import main
 from wsjax.errors import InputError
-from wsjax.replay import Durations
-from wsjax.traces import Trace
+from wsjax.timelines import replay, traces
+from wsjax.timelines.replay import Durations
+from wsjax.timelines.traces import Trace
 
 EXCERPT = Path(__file__).parent / "data" / "h200_trace_excerpt.csv.gz"
 ISSUE_US = 0.06

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsjax.errors import InputError
-from wsjax.space import (
+from wsjax.schema.columns import (
     COLUMNS,
     DERIVED,
     DTYPE_BYTES,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from wsjax.errors import InputError
-from wsjax.hardware import load_hardware
-from wsjax.space import COLUMNS, SCHEDULES
-from wsjax.spaces import KERNEL, PROBLEM, load_space
+from wsjax.hardware.machine import load_hardware
+from wsjax.schema.columns import COLUMNS, SCHEDULES
+from wsjax.spec.spaces import KERNEL, PROBLEM, load_space
 
 FACTS = load_hardware("h200").facts
 PROBLEM_ROW = {"m": 4096, "n": 512, "k": 1024}

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from wsjax.errors import InputError
-from wsjax.limits import checks
-from wsjax.spec import load_spec, parse_spec
+from wsjax.schema.limits import checks
+from wsjax.spec.sweep_files import load_spec, parse_spec
 
 SWEEPS = Path(__file__).parent.parent / "sweeps"
 TILE = "block_m = 128\nblock_n = 128\nblock_k = 64\n"
@@ -463,7 +463,7 @@ def test_the_papers_sweep():
 
 
 def test_the_quickstart_sweep_is_about_100_000_rows_most_of_them_legal():
-    from wsjax.space import COLUMNS, Configuration, with_defaults
+    from wsjax.schema.columns import COLUMNS, Configuration, with_defaults
 
     spec = load_spec(SWEEPS / "quickstart.toml")
     product = spec.product(spec.hardware[0])

@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsjax
-from wsjax import layout, shards, stores
-from wsjax.cli import main
+from wsjax.cli.main import main
 from wsjax.errors import InputError, WsjaxError
-from wsjax.spec import parse_spec
-from wsjax.tables import configuration_column
+from wsjax.spec.sweep_files import parse_spec
+from wsjax.sweeps import layout, shards
+from wsjax.tables import stores
+from wsjax.tables.parquet import configuration_column
 
 SPEC = """
 hardware = ["toy", "h200"]

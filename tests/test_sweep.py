@@ -18,16 +18,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsjax
-from wsjax import blocks, dataset, engines, sweeps, tables
-from wsjax import shards as shards_module
-from wsjax.best import Best, best_of
-from wsjax.cli import main
+from wsjax.cli.main import main
 from wsjax.errors import InputError, WsjaxError
-from wsjax.hardware import load_hardware
-from wsjax.space import COLUMNS
-from wsjax.spec import parse_spec
-from wsjax.stores import Folder
-from wsjax.tables import PREDICTION_COLUMNS
+from wsjax.hardware.machine import load_hardware
+from wsjax.schema.columns import COLUMNS, PREDICTION_COLUMNS
+from wsjax.spec.sweep_files import parse_spec
+from wsjax.sweeps import blocks, dataset, engines
+from wsjax.sweeps import run as sweeps
+from wsjax.sweeps import shards as shards_module
+from wsjax.sweeps.summary import Best, best_of
+from wsjax.tables import parquet as tables
+from wsjax.tables.stores import Folder
 
 SPEC = """
 name = "small"

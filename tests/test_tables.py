@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wsjax import files, tables
 from wsjax.errors import InputError
-from wsjax.hardware import load_hardware
+from wsjax.hardware.machine import load_hardware
+from wsjax.tables import files
+from wsjax.tables import parquet as tables
 
 TABLE = pa.table(
     {

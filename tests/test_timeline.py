@@ -7,16 +7,18 @@ from hypothesis import strategies as st
 from reference import Case, simulate
 from strategies import random_cases, small_cases
 
-from wsjax import batch, critical, stretch, trace
+from wsjax import trace
+from wsjax.engine import batch
 from wsjax.errors import InputError
-from wsjax.events import Pipeline
-from wsjax.frame import resolve
-from wsjax.hardware import load_hardware
-from wsjax.scene import parts
-from wsjax.slices import COMPUTE, WAIT, filled_slots, slices, tracks
-from wsjax.space import SCHEDULES, Configuration
-from wsjax.steps import WAITS, Steps, count, play
-from wsjax.timeline import Timeline, timeline
+from wsjax.hardware.machine import load_hardware
+from wsjax.model.events import Pipeline
+from wsjax.schema.columns import SCHEDULES, Configuration
+from wsjax.schema.frame import resolve
+from wsjax.timelines import critical, stretch
+from wsjax.timelines.scene import parts
+from wsjax.timelines.slices import COMPUTE, WAIT, filled_slots, slices, tracks
+from wsjax.timelines.steps import WAITS, Steps, count, play
+from wsjax.timelines.timeline import Timeline, timeline
 
 ENOUGH = 10**6
 

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
-from wsjax import blocks, frame, intervals, tables
-from wsjax.layout import layout
-from wsjax.limits import Facts
-from wsjax.space import COLUMNS
-from wsjax.spec import parse_spec
-from wsjax.trials import columns_of, trials_of, verdicts
+from wsjax.hardware import intervals
+from wsjax.schema import frame
+from wsjax.schema.columns import COLUMNS
+from wsjax.schema.limits import Facts
+from wsjax.spec.sweep_files import parse_spec
+from wsjax.sweeps import blocks
+from wsjax.sweeps.layout import layout
+from wsjax.sweeps.trials import columns_of, trials_of, verdicts
+from wsjax.tables import parquet as tables
 
 TEXT = """
 hardware = "h200"

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wsjax.errors import InputError
-from wsjax.space import COLUMNS, SCHEDULES, Column
-from wsjax.where import parse
+from wsjax.schema.columns import COLUMNS, SCHEDULES, Column
+from wsjax.spec.where import parse
 
 NUMBERS = ("m", "block_n", "stages", "mma_in_flight")
 numbers = st.recursive(

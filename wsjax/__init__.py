@@ -4,22 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wsjax.ablation import ablate
-    from wsjax.calibration import Calibration, calibrate
-    from wsjax.choices import Choice
-    from wsjax.choosing import choose
     from wsjax.errors import InfeasibleError, InputError, WsjaxError
-    from wsjax.explaining import Explanation, explain
+    from wsjax.fit import Calibration, Validation, ablate, calibrate, validate
     from wsjax.hardware import Hardware, format_hardware, hardware_names, load_hardware
     from wsjax.importers import import_table
-    from wsjax.optimization import optimize
-    from wsjax.pages import Report, report
+    from wsjax.portfolio import Choice, choose
     from wsjax.predictions import predict
-    from wsjax.replay import replay_trace
-    from wsjax.results import open
-    from wsjax.sweeps import sweep
-    from wsjax.timeline import Timeline, trace
-    from wsjax.validation import Validation, validate
+    from wsjax.search import optimize
+    from wsjax.sweeps import open, sweep
+    from wsjax.timelines import Explanation, Timeline, explain, replay_trace, trace
+    from wsjax.views import Report, report
 
 __version__ = "0.1.0"
 
@@ -52,29 +46,29 @@ __all__ = [
     "validate",
 ]
 
-_MODULES = {
-    "Calibration": "calibration",
-    "Choice": "choices",
-    "Explanation": "explaining",
-    "Timeline": "timeline",
-    "Validation": "validation",
-    "ablate": "ablation",
-    "calibrate": "calibration",
-    "choose": "choosing",
-    "explain": "explaining",
-    "validate": "validation",
+_PACKAGES = {
+    "Calibration": "fit",
+    "Choice": "portfolio",
+    "Explanation": "timelines",
+    "Timeline": "timelines",
+    "Validation": "fit",
+    "ablate": "fit",
+    "calibrate": "fit",
+    "choose": "portfolio",
+    "explain": "timelines",
+    "validate": "fit",
     "InfeasibleError": "errors",
     "InputError": "errors",
     "import_table": "importers",
     "WsjaxError": "errors",
-    "open": "results",
-    "optimize": "optimization",
+    "open": "sweeps",
+    "optimize": "search",
     "predict": "predictions",
-    "Report": "pages",
-    "replay_trace": "replay",
-    "report": "pages",
+    "Report": "views",
+    "replay_trace": "timelines",
+    "report": "views",
     "sweep": "sweeps",
-    "trace": "timeline",
+    "trace": "timelines",
 }
 
 
@@ -82,7 +76,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: jax, pandas and pyarrow take seconds."""
     if name not in __all__:
         raise AttributeError(f"module 'wsjax' has no attribute '{name}'")
-    return getattr(import_module(f"wsjax.{_MODULES.get(name, 'hardware')}"), name)
+    return getattr(import_module(f"wsjax.{_PACKAGES.get(name, 'hardware')}"), name)
 
 
 def __dir__() -> list[str]:

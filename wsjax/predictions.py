@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from wsjax import frame as frames
-from wsjax import importers, intervals, tables
+from wsjax import hardware as hardware_
+from wsjax import importers, schema, tables
 from wsjax.errors import InputError, gather
-from wsjax.files import check_destination
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.limits import REASONS
-from wsjax.output import PRECISIONS
-from wsjax.space import COLUMNS
+from wsjax.schema import COLUMNS, REASONS
+from wsjax.spec import PRECISIONS
+from wsjax.tables import check_destination
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +51,7 @@ def predict(
     1e-5 of them (1e-6 is usual). Legality and rows that no formula is proved for are computed in
     float64 whatever it says.
 
-    All columns are kept; behind them come `wsjax.tables.PREDICTION_COLUMNS`: times in µs (`_us`;
+    All columns are kept; behind them come `wsjax.space.PREDICTION_COLUMNS`: times in µs (`_us`;
     waits summed over the busiest SM's tiles), `waves`, `k_tiles`, `smem_bytes` of a CTA, `tflops`
     of the whole problem, the `limiter`, the `method` that made the row, `extrapolated` (no
     measurement backs it), `legal`, and the `reason` where not: an illegal row has no time; of a
@@ -77,11 +76,11 @@ def predict(
             stacklevel=2,
         )
         del columns["status"]
-    rows = frames.read_rows(translated or columns, len(frame), given)
+    rows = schema.read_rows(translated or columns, len(frame), given)
     if translated is None:
-        frames.warn_of_misspelling(given)
+        schema.warn_of_misspelling(given)
     _, found = described(rows, machine, precision)
-    ours = {frames.prediction_name(name, given): values for name, values in found.items()}
+    ours = {schema.prediction_name(name, given): values for name, values in found.items()}
     if tables.is_arrow(frame):
         return tables.append(frame, ours)
     return tables.append_to_frame(frame, ours)
@@ -94,27 +93,27 @@ def check_precision(precision: str) -> None:
 
 
 def described(
-    rows: frames.Rows, machine: Hardware, precision: str = "float64"
+    rows: schema.Rows, machine: Hardware, precision: str = "float64"
 ) -> tuple[Any, dict[str, "pa.Array"]]:
     """The `batch.Prediction` of a frame's rows, and the columns that it becomes."""
     prediction = evaluate(rows, machine, precision)
-    configurations = frames.resolve(rows.columns, machine.facts)
-    backing = intervals.backing(machine, configurations, prediction)
+    configurations = schema.resolve(rows.columns, machine.facts)
+    backing = hardware_.backing(machine, configurations, prediction)
     return prediction, tables.prediction_columns(prediction, incomplete=rows.incomplete, **backing)
 
 
-def evaluate(rows: frames.Rows, machine: Hardware, precision: str) -> Any:
+def evaluate(rows: schema.Rows, machine: Hardware, precision: str) -> Any:
     """The `batch.Prediction` of a frame's rows; incomplete ones have no figures but a reason."""
-    from wsjax import batch
+    from wsjax import engine
 
-    c = frames.resolve(rows.columns, machine.facts)
+    c = schema.resolve(rows.columns, machine.facts)
     legal = rows.measured_ok
     if legal is not None:
         legal = legal & (c.cluster_m == 1) & (c.cluster_n == 1) & (c.split_k == 1)
     single = precision == "float32"
-    prediction = batch.evaluate(c, machine, legal_override=legal, single=single)
+    prediction = engine.evaluate(c, machine, legal_override=legal, single=single)
     if np.any(prediction.time_us == 0):
-        warnings.warn(f"{machine.name}: {frames.NEUTRAL}", stacklevel=4)
+        warnings.warn(f"{machine.name}: {schema.NEUTRAL}", stacklevel=4)
     lost = rows.incomplete
     if not lost.any():
         return prediction

@@ -1,201 +1,37 @@
-"""Machines: their facts and continuous parameters, in TOML files.
+"""What a machine is: its facts, its parameters and their spread, in TOML."""
 
-A file needs `sms`, `smem_bytes_per_sm` and `warp_size`; every other value has a neutral default
-(0 for a time, infinity for a rate), so that a minimal file is the paper's machine:
-
-    name = "toy"
-    sms = 4
-    smem_bytes_per_sm = 102400
-    warp_size = 32
-    compute_basis = "flops"
-    [parameters]                                  # the machine's
-    load_throughput_bytes_per_us = 32768.0
-    compute_throughput_flop_per_us = 2097152.0
-    [family]                                      # the kernel family's: how its code is written
-    sync_us = 0.01
-    [compute_ratio]
-    bf16 = 1.0
-    [energy]                                      # optional, for limits of power: `wsjax.power`
-    idle_w = 90.0
-
-`base = "NAME|FILE.toml"` takes over another machine, but for what the file says itself: top-level
-keys, and single entries of [parameters], [family], [compute_ratio] and [energy]. A calibrated file
-says in [calibration] where its values come from, in [standard_errors] how sure they are (of the
-logarithm), in [span] what the measured table held, and in [spread] how far predictions were off
-(`wsjax.intervals`).
-"""
-
-import tomllib
-from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
-from typing import Any
-
-from wsjax.errors import InputError, nearest
-from wsjax.hardware import checks
-from wsjax.hardware.sections import BASIS_KEYS, FACTS, PARAMETERS, TABLES, TOP, unused_key
-from wsjax.limits import Facts
-from wsjax.parameters import INF, Parameters
+from wsjax.hardware.checks import fact, parameter
+from wsjax.hardware.intervals import Errors, backing, bounds, extrapolation, outside, spread
+from wsjax.hardware.machine import (
+    BASIS_KEYS,
+    FACTS,
+    Hardware,
+    format_hardware,
+    hardware_names,
+    load_hardware,
+    parse_hardware,
+)
+from wsjax.hardware.parameters import INF, PARAMETERS, Parameters
+from wsjax.hardware.sections import unused_key
 
 __all__ = [
     "BASIS_KEYS",
     "FACTS",
     "INF",
     "PARAMETERS",
-    "SHIPPED",
-    "Facts",
+    "Errors",
     "Hardware",
     "Parameters",
-    "checks",
+    "backing",
+    "bounds",
+    "extrapolation",
+    "fact",
     "format_hardware",
     "hardware_names",
     "load_hardware",
+    "outside",
+    "parameter",
     "parse_hardware",
+    "spread",
+    "unused_key",
 ]
-SHIPPED = Path(__file__).parent
-MERGED = ("parameters", "family", "compute_ratio", "energy")
-"""Tables that a file with a `base` extends; others it replaces."""
-DEEPEST_BASE = 8
-
-
-@dataclass(frozen=True)
-class Hardware:
-    """One machine. `compute_ratio` is each input dtype's rate relative to the compute throughput;
-    a dtype that is absent has no rate. `energy`: what draws power, empty where the file is silent.
-    `text` is the file it came from, and no part of equality.
-
-    After a calibration: `standard_errors` of the logarithms of fitted parameters, `calibration`
-    (what they were fitted to, when, how well), `span` (what each column of that table held: [least,
-    greatest], or words), `spread` (of measured around predicted times).
-    """
-
-    name: str
-    facts: Facts
-    parameters: Parameters
-    compute_basis: str = "flops"
-    compute_ratio: dict[str, float] = field(default_factory=lambda: {"bf16": 1.0, "fp16": 1.0})
-    calibrated: bool = False
-    note: str = ""
-    standard_errors: dict[str, float] = field(default_factory=dict)
-    calibration: dict[str, Any] = field(default_factory=dict)
-    span: dict[str, list[Any]] = field(default_factory=dict)
-    spread: dict[str, Any] = field(default_factory=dict)
-    energy: dict[str, float] = field(default_factory=dict)
-    text: str = field(default="", compare=False, repr=False)
-
-
-def hardware_names() -> list[str]:
-    """The shipped machines, in alphabetical order."""
-    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
-
-
-def load_hardware(name_or_path: str | Path | Hardware) -> Hardware:
-    """A machine by its shipped name or from a TOML file. Raises InputError with all mistakes."""
-    if isinstance(name_or_path, Hardware):
-        return name_or_path
-    if not isinstance(name_or_path, str | Path):
-        raise InputError(
-            "hardware: expected a machine's name, a file's or a Hardware, "
-            f"not {type(name_or_path).__name__}; machines: {', '.join(hardware_names())}"
-        )
-    path = _find(name_or_path)
-    return parse_hardware(_read(path), str(path))
-
-
-def parse_hardware(text: str, where: str = "hardware") -> Hardware:
-    """A machine from the text of a file; `where` names it in messages, and a base is looked for
-    beside it.
-
-    Raises InputError with every mistake: unknown keys, wrong types, missing facts, numbers out of
-    range, a throughput of the basis that is not in use.
-    """
-    table = _tables(text, where, DEEPEST_BASE)
-    problems: list[str] = []
-    read = partial(checks.read_table, where=where, problems=problems)
-    top = read(table, "", TOP.checks, elsewhere=TOP.elsewhere)
-    problems += [
-        f"{where}: {name}: missing; every hardware file must say it"
-        for name in FACTS
-        if name not in Facts._field_defaults and name not in table
-    ]
-    found = {
-        name: read(top.pop(name), name, section.checks, elsewhere=section.elsewhere)
-        for name, section in TABLES.items()
-        if name in top
-    }
-    if found.get("spread") and "all" not in found["spread"]:
-        problems.append(f"{where}: spread: all: missing; every [spread] must say it")
-    own, family = found.pop("parameters", {}), found.pop("family", {})
-    problems += [
-        f"{where}: family: {name}: is given under [parameters] too; leave one out"
-        for name in family
-        if name in own
-    ]
-    basis = top.get("compute_basis", "flops")
-    unused = unused_key(basis)
-    if unused in own:
-        problems.append(
-            f'{where}: parameters: {unused}: not used when compute_basis = "{basis}"; '
-            f"give {BASIS_KEYS[basis]} instead, or change compute_basis"
-        )
-    if problems:
-        raise InputError(problems)
-    facts = Facts(**{name: top.pop(name) for name in FACTS if name in top})
-    top.setdefault("name", Path(where).stem)
-    extends = top.pop("base", None)
-    values: dict[str, Any] = {**top, **found}
-    machine = Hardware(facts=facts, parameters=Parameters(**own, **family), **values)
-    return replace(machine, text=format_hardware(machine) if extends else text)
-
-
-def format_hardware(hardware: Hardware) -> str:
-    """The machine as TOML; parsing it gives an equal machine."""
-    from wsjax.hardware.formatting import lines
-
-    return "\n".join(lines(hardware)) + "\n"
-
-
-def _find(name_or_path: str | Path, beside: Path | None = None) -> Path:
-    """The file of a shipped machine, or the path of another; relative to `beside`."""
-    path = Path(name_or_path)
-    if str(name_or_path) in hardware_names():
-        return SHIPPED / f"{name_or_path}.toml"
-    if path.suffix != ".toml":
-        raise InputError(
-            f"hardware: no machine is called '{name_or_path}'"
-            f"{nearest(name_or_path, hardware_names())}; for a file of your own give a path that "
-            "ends in .toml"
-        )
-    return path if beside is None else beside / path
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InputError(
-            f"{path}: can't read this hardware file: {reason}; "
-            f"machines that need no file: {', '.join(hardware_names())}"
-        ) from None
-
-
-def _tables(text: str, where: str, depth: int) -> dict[str, Any]:
-    """The TOML of a file over that of its bases. `base` stays in it."""
-    try:
-        own = tomllib.loads(text)
-    except ValueError as error:
-        raise InputError(f"{where}: not valid TOML: {error}") from None
-    if {"columns", "problems"} & own.keys():
-        raise InputError(f"{where}: is a sweep file, no machine; run it: wsjax sweep {where}")
-    base = own.get("base")
-    if not isinstance(base, str):
-        return own
-    if not depth:
-        raise InputError(f"{where}: base: these files extend each other; leave one base out")
-    path = _find(base, Path(where).parent)
-    below = _tables(_read(path), str(path), depth - 1)
-    named = below | {"name": Path(where).stem} | own
-    both = [key for key in MERGED if isinstance(below.get(key), dict) and key in own]
-    extended = {key: below[key] | own[key] for key in both if isinstance(own[key], dict)}
-    return named | extended

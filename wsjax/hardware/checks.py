@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wsjax.errors import nearest
-from wsjax.parameters import PARAMETERS
-from wsjax.space import COLUMNS, shown
+from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema import COLUMNS, shown
 
 LARGEST = 2**31
 SLOWEST, MOST = 1e-9, 1e12
@@ -81,7 +81,7 @@ def ratio(key: str, value: Any) -> str:
 
 
 def error(key: str, value: Any) -> str:
-    """A finite number, 0 or more: an error of a logarithm, a figure in per cent, an energy."""
+    """A finite number, 0 or more: an error of a logarithm, a figure in per cent."""
     if not _is_number(value):
         return f"expected a number, not {shown(value)}{_plainly(value, float)}"
     return "" if 0 <= value < math.inf else f"{value} must be finite and at least 0"

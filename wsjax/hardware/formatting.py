@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wsjax.hardware import Hardware
+from wsjax.hardware.machine import Hardware
+from wsjax.hardware.parameters import INF
 from wsjax.hardware.sections import FAMILY, unused_key
-from wsjax.limits import Facts
-from wsjax.parameters import INF
+from wsjax.schema import Facts
 
 
 def lines(hardware: Hardware) -> Iterator[str]:
@@ -27,7 +27,7 @@ def lines(hardware: Hardware) -> Iterator[str]:
     yield from _table("family", {k: v for k, v in values.items() if k in FAMILY})
     ratios = {dtype: float(ratio) for dtype, ratio in hardware.compute_ratio.items()}
     yield from _table("compute_ratio", ratios)
-    for name in ("energy", "standard_errors", "calibration", "span", "spread"):
+    for name in ("standard_errors", "calibration", "span", "spread"):
         if getattr(hardware, name):
             yield from _table(name, getattr(hardware, name))
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from wsjax.hardware import checks
-from wsjax.limits import Facts
-from wsjax.parameters import PARAMETERS as REGISTRY
-from wsjax.space import COLUMNS, DTYPES, SCHEDULES
+from wsjax.hardware.parameters import PARAMETERS as REGISTRY
+from wsjax.schema import COLUMNS, DTYPES, LIMITERS, SCHEDULES, Facts
 
 PARAMETERS = tuple(REGISTRY)
 FACTS = Facts._fields
@@ -15,10 +14,6 @@ BASIS_KEYS = {
     "bytes": "compute_throughput_bytes_per_us",
 }
 FAMILY = tuple(name for name, known in REGISTRY.items() if known.family)
-ENERGY = ("idle_w", "flop_pj", "byte_pj")
-"""What draws power: see `wsjax.power`."""
-LIMITERS = ("load", "compute", "latency")
-"""As in `wsjax.programs`, which would import jax."""
 REGIONS = tuple(f"{schedule}_{limiter}" for schedule in SCHEDULES for limiter in LIMITERS)
 """Where the spread of times is told apart, see `wsjax.intervals`."""
 SPREAD = dict.fromkeys(("all", *REGIONS), checks.interval) | {"parameters": checks.error}
@@ -58,7 +53,6 @@ TABLES = {
     "parameters": Section(dict.fromkeys(PARAMETERS, checks.parameter), _AT_TOP),
     "family": Section(dict.fromkeys(FAMILY, checks.parameter), _UNDER | _AT_TOP),
     "compute_ratio": Section(dict.fromkeys(DTYPES, checks.ratio), {}),
-    "energy": Section(dict.fromkeys(ENERGY, checks.error), {}),
     "standard_errors": Section(dict.fromkeys(PARAMETERS, checks.error), _AT_TOP),
     "calibration": Section(CALIBRATION, {}),
     "span": Section(dict.fromkeys(COLUMNS, checks.span), {}),

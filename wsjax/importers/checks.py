@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsjax.importers import values
-from wsjax.space import DTYPE_BYTES
+from wsjax.schema import DTYPE_BYTES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ import numpy as np
 
 from wsjax.importers import values
 from wsjax.importers import words as known
-from wsjax.space import COLUMNS, with_defaults
+from wsjax.schema import COLUMNS, with_defaults
 
 if TYPE_CHECKING:
     import pandas as pd

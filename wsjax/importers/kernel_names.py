@@ -12,8 +12,7 @@ import numpy as np
 from wsjax.importers import words
 from wsjax.importers.values import scalars
 from wsjax.importers.words import BLAS_LAYOUTS
-from wsjax.limits import Facts, deepest_stages
-from wsjax.space import DTYPE_BYTES, DTYPES
+from wsjax.schema import DTYPE_BYTES, DTYPES, Facts, deepest_stages
 
 if TYPE_CHECKING:
     import pandas as pd

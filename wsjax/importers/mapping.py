@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wsjax.errors import InputError, nearest
 from wsjax.importers import values, words
 from wsjax.importers.csv_rows import MALFORMED
-from wsjax.space import COLUMNS
+from wsjax.schema import COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

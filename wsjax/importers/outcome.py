@@ -18,7 +18,7 @@ from wsjax.importers import columns as cols
 from wsjax.importers import coverage, values, words
 from wsjax.importers.csv_rows import MALFORMED
 from wsjax.importers.mapping import OTHERS, TIMES
-from wsjax.space import COLUMNS, REQUIRED
+from wsjax.schema import COLUMNS, REQUIRED
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from wsjax.importers import csv_rows, values, words
 from wsjax.importers.formats import plain
 from wsjax.importers.mapping import TIMES
 from wsjax.importers.source import Source
-from wsjax.space import COLUMNS
+from wsjax.schema import COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa

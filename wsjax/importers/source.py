@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from wsjax.errors import InputError
-from wsjax.files import existing
+from wsjax.tables import existing
 
 HEAD_BYTES = 2**20
 """A format shows in this much of a file."""

@@ -7,7 +7,7 @@ Case, separators, name spaces (`torch.`, `tl.`, `cutlass::`, `CUDA_R_`, `HIP_R_`
 import re
 from functools import lru_cache
 
-from wsjax.space import COLUMNS
+from wsjax.schema import COLUMNS
 
 _SYNONYMS = {
     "fp32": "f32 fp32 float float32 single 32f",

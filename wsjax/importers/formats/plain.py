@@ -9,8 +9,8 @@ from wsjax.errors import InputError, nearest
 from wsjax.importers import csv_rows, kernel_names, values, words
 from wsjax.importers.mapping import OTHERS, TIMES
 from wsjax.importers.source import Source
-from wsjax.space import COLUMNS, REQUIRED
-from wsjax.tables import INTERVAL_COLUMNS, PREDICTION_COLUMNS, parquet_names
+from wsjax.schema import COLUMNS, INTERVAL_COLUMNS, PREDICTION_COLUMNS, REQUIRED
+from wsjax.tables import parquet_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ import numpy as np
 
 from wsjax.importers import json_text, values, words
 from wsjax.importers.source import Source
-from wsjax.space import DTYPES
+from wsjax.schema import DTYPES
 
 if TYPE_CHECKING:
     import pandas as pd

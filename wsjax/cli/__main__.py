@@ -1,0 +1,5 @@
+import sys
+
+from wsjax.cli import main
+
+sys.exit(main())

@@ -1,0 +1,102 @@
+"""The entry point: runs a verb, and says what went wrong in words and exit codes."""
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from cyclopts import CycloptsError, UnusedCliTokensError
+
+from wsjax.cli import (  # noqa: F401 (they register their verbs)
+    choose,
+    explain,
+    fit,
+    importing,
+    optimize,
+    predict,
+    report,
+    sweep,
+    trace,
+)
+from wsjax.cli.app import app
+from wsjax.cli.terminal import INTERRUPTED
+from wsjax.errors import WsjaxError
+
+PLACES = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
+}
+"""Errors of the system that another file or directory mends, as those of `InputError`."""
+COMPILED_SECONDS_MIN = "0.5"
+"""Programs that compile faster are not kept."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; its exit code (see `wsjax.cli`)."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    _keep_compiled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.filterwarnings("ignore", message=".*persistent compilation cache")
+        warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")
+        try:
+            code = app(
+                list(sys.argv[1:] if arguments is None else arguments),
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+            )
+            sys.stdout.flush()
+            return code or 0
+        except WsjaxError as error:
+            _say(str(error))
+            return error.exit_code
+        except UnusedCliTokensError as error:
+            verb = " ".join(["wsjax", *(error.command_chain or ())])
+            words = ", ".join(f"'{word}'" for word in error.unused_tokens or ())
+            _say(f"{words}: not expected here; see {verb} --help")
+            return 2
+        except CycloptsError as error:
+            _say(str(error))
+            return 2
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141
+        except KeyboardInterrupt:
+            _say("interrupted")
+            return INTERRUPTED
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            more = "; make room, and repeat the command" if error.errno == errno.ENOSPC else ""
+            _say(f"{where}{error.strerror or error}{more}")
+            return 2 if error.errno in PLACES else 1
+
+
+def _say(text: str) -> None:
+    for line in text.splitlines():
+        print(f"wsjax: {line}", file=sys.stderr)
+
+
+def _keep_compiled() -> None:
+    """Tell JAX, before it is imported, where to keep what it compiles between commands.
+
+    JAX_COMPILATION_CACHE_DIR, if it is set, stays; else `wsjax` in XDG_CACHE_HOME or ~/.cache, if
+    that can be written. One folder a host: programs are made for its processor.
+    """
+    if "jax" in sys.modules or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    import platform
+
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = base / "wsjax" / (platform.node() or "host")
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return
+    if os.access(folder, os.W_OK):
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", COMPILED_SECONDS_MIN)

@@ -1,0 +1,77 @@
+"""Many rows -> their times, compiled."""
+
+from wsjax.engine.batch import (
+    columns,
+    evaluate,
+    evaluate_rows,
+    times_of_rows,
+    times_on_device,
+    times_us,
+    widening,
+)
+from wsjax.engine.inputs import Inputs
+from wsjax.engine.programs import (
+    UNPROVED,
+    WIDE,
+    bracket,
+    counted,
+    floats,
+    neutral_names,
+    predict_row,
+    reason_of,
+    without,
+)
+from wsjax.engine.queues import SIZES, outcomes, pieces, size_of
+from wsjax.engine.rows import (
+    Axes,
+    Base,
+    Columns,
+    Shape,
+    assemble,
+    axes_of,
+    columns_at,
+    digits,
+    lengthened,
+    on_one_device,
+    over_devices,
+    shape_of,
+)
+from wsjax.engine.sources import SHAPING, Source
+
+__all__ = [
+    "SHAPING",
+    "SIZES",
+    "UNPROVED",
+    "WIDE",
+    "Axes",
+    "Base",
+    "Columns",
+    "Inputs",
+    "Shape",
+    "Source",
+    "assemble",
+    "axes_of",
+    "bracket",
+    "columns",
+    "columns_at",
+    "counted",
+    "digits",
+    "evaluate",
+    "evaluate_rows",
+    "floats",
+    "lengthened",
+    "neutral_names",
+    "on_one_device",
+    "outcomes",
+    "over_devices",
+    "pieces",
+    "predict_row",
+    "reason_of",
+    "shape_of",
+    "size_of",
+    "times_of_rows",
+    "times_on_device",
+    "times_us",
+    "widening",
+    "without",
+]

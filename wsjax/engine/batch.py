@@ -1,0 +1,258 @@
+"""Many configurations -> their predicted times: the spine from columns of numbers to columns of µs.
+
+Chunks of rows go through one compiled program (`programs.formulas`: legality, durations, closed
+form) on two host threads. The rows whose closed form is not proved are gathered into queues and
+solved (`queues`). All arithmetic is float64, unless closed forms are asked for in float32.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from wsjax.engine.inputs import Inputs, Packed, pack
+from wsjax.engine.programs import (
+    KINDS,
+    PAIRS,
+    PARTS,
+    UNPROVED,
+    Form,
+    Prediction,
+    formulas,
+    neutral_names,
+    opened,
+    settled,
+)
+from wsjax.engine.queues import outcomes, queues, size_of
+from wsjax.engine.rows import host, lengthened, on_one_device, over_devices
+from wsjax.engine.sources import Source
+from wsjax.hardware import Hardware
+from wsjax.model import SERIAL, Machine
+from wsjax.schema import DTYPE_BYTES, DTYPES, METHODS, Configuration, Facts
+
+FEW = 256
+"""Rows of a program that is compiled soon, for tables that are too small to be worth another."""
+CHUNKS = (8_192, 65_536, 131_072)
+THREADS = 2
+ALIGNMENT_BYTES = 64
+"""Columns that lie at a multiple of it are read in place, others are copied."""
+TABLE = tuple(name for name in Prediction._fields if name not in PARTS)
+"""What tables hold of a prediction."""
+
+
+def evaluate(
+    configurations: Configuration,
+    hardware: Hardware,
+    overrides: Mapping[str, Any] | None = None,
+    legal_override: np.ndarray | None = None,
+    *,
+    single: bool = False,
+    fields: tuple[str, ...] = Prediction._fields,
+) -> Prediction:
+    """Predict every row. Each field of `configurations` is an int array (rows,) or a scalar.
+
+    overrides: hardware parameters and facts by name, each a scalar or an array (rows,), in place
+    of the machine's own. legal_override: rows that are legal whatever `limits` says. single: closed
+    forms in float32. fields: those that are computed; the others are None.
+    """
+    inputs, rows = columns(configurations, hardware, overrides, legal_override)
+    found = _evaluate(_given(inputs, rows, single=single), fields)
+    return Prediction(**{**dict.fromkeys(Prediction._fields), **found})
+
+
+def evaluate_rows(source: Source, numbers: np.ndarray) -> Prediction:
+    """Predict rows by their numbers, as `evaluate` does by their columns, but for `PARTS`."""
+    return Prediction(**dict.fromkeys(PARTS), **_evaluate(_numbered(source, numbers), TABLE))
+
+
+def times_of_rows(source: Source, numbers: np.ndarray) -> np.ndarray:
+    """The times that `evaluate_rows` finds, to the bit, in µs: by the same program."""
+    return _evaluate(_numbered(source, numbers), PAIRS[0])["time_us"]
+
+
+def times_on_device(source: Source, numbers: np.ndarray) -> tuple[jax.Array, np.ndarray]:
+    """The times of rows that one program takes, in µs, where they were made, the last row's
+    repeated; `UNPROVED` stands for some, whose positions these are."""
+    feed = _numbered(source, numbers)
+    with jax.enable_x64(True):
+        part = feed.part(0, feed.rows, feed.size)
+        found = on_one_device(jnp.real(formulas(part, PAIRS[0], feed.form)[PAIRS[0]]), 0)
+        left = np.unpackbits(np.asarray(jnp.packbits(found == UNPROVED)), count=feed.rows)
+    return found, np.flatnonzero(left)
+
+
+def times_us(
+    configurations: Configuration,
+    hardware: Hardware,
+    overrides: Mapping[str, Any] | None = None,
+) -> np.ndarray:
+    """Only the time of every row, in µs, NaN where it is illegal: the hot path of `evaluate`."""
+    inputs, rows = columns(configurations, hardware, overrides)
+    return _evaluate(_given(inputs, rows), ("time_us",))["time_us"]
+
+
+def widening() -> int:
+    """How many times as many rows as here an accelerator predicts at once."""
+    return 1 if jax.default_backend() == "cpu" else 16
+
+
+class _Feed(NamedTuple):
+    """Rows for the programs, `size` at once: `part(start, stop, size)` are rows start to stop, the
+    last repeated to `size`; `at(rows)` those at some positions, as columns in memory. `early`: rows
+    by which parts begin before multiples of the size."""
+
+    rows: int
+    size: int
+    part: Callable[[int, int, int], Packed]
+    at: Callable[[np.ndarray], Inputs]
+    form: Form
+    early: int = 0
+
+
+def _given(inputs: Inputs, rows: int, *, single: bool = False) -> _Feed:
+    """Rows whose columns are in memory; few take a program in which all is data, and so but one."""
+
+    def few(start: int, stop: int, size: int) -> Packed:
+        return pack(inputs.spread(np.minimum(np.arange(start, start + size), stop - 1)))
+
+    if rows < CHUNKS[0]:
+        return _Feed(rows, FEW, few, inputs.take, Form(single=single))
+    packed = pack(inputs)
+
+    def part(start: int, stop: int, size: int) -> Packed:
+        columns = (lengthened(column[start:stop], size) for column in packed.columns)
+        return replace(packed, columns=tuple(map(over_devices, columns)))
+
+    schedule = inputs.configuration.schedule
+    alone = not np.ndim(schedule) and int(schedule) == SERIAL
+    form = Form(alone, neutral_names(inputs.machine.parameters), single)
+    size, early = _size(rows, CHUNKS), _early(packed.columns)
+    return _Feed(rows, size, part, inputs.take, form, early)
+
+
+def _early(columns: Sequence[np.ndarray]) -> int:
+    """By how many rows parts begin early, so that there most columns are aligned."""
+    past = [x.ctypes.data % ALIGNMENT_BYTES // x.itemsize for x in columns]
+    return Counter(past).most_common(1)[0][0]
+
+
+def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
+    """Rows that are made on the device from their numbers."""
+
+    def part(start: int, stop: int, size: int) -> Packed:
+        return source.packed(lengthened(numbers[start:stop], size))
+
+    def at(rows: np.ndarray) -> Inputs:
+        size = size_of(len(rows))
+        full = lengthened(numbers[rows], -(-len(rows) // size) * size)
+        return source.few(full).take(np.s_[: len(rows)])
+
+    rows = len(numbers)
+    form = Form(source.schedule == SERIAL, source.neutral, source.single)
+    sizes = (*CHUNKS[:-1], CHUNKS[1] * widening())
+    return _Feed(rows, _size(rows, sizes), part, at, form)
+
+
+def _evaluate(feed: _Feed, fields: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """These fields of the prediction of every row."""
+    made = Prediction._fields if feed.size == FEW else fields
+    found = {name: np.empty(feed.rows, KINDS[name]) for name in made}
+    _formulas(feed, found)
+    found = {name: found[name] for name in fields}
+    unproved = found["time_us"] == UNPROVED
+    left = unproved
+    if "dma_wait_us" in found:
+        left = unproved | (found["dma_wait_us"] == UNPROVED)
+    for at, prediction in _by_steps(feed, np.flatnonzero(left)):
+        new = unproved[at]
+        for name, column in found.items():
+            if name in ("dma_wait_us", "method"):
+                column[at] = getattr(prediction, name)
+            else:
+                column[at] = np.where(new, getattr(prediction, name), column[at])
+    return found
+
+
+def columns(
+    configurations: Configuration,
+    hardware: Hardware,
+    overrides: Mapping[str, Any] | None = None,
+    legal_override: np.ndarray | None = None,
+) -> tuple[Inputs, int]:
+    """What the programs take, as numpy columns and scalars, and the number of rows."""
+    given = dict(overrides or {})
+    facts = hardware.facts._replace(**{k: given.pop(k) for k in Facts._fields if k in given})
+    parameters = hardware.parameters._replace(**given)
+    parameters = jax.tree.map(lambda x: np.asarray(x, float), parameters)
+    sizes = np.asarray(DTYPE_BYTES)
+    rates = np.asarray([hardware.compute_ratio.get(name, 0.0) for name in DTYPES])
+    dtype_in, dtype_out = configurations.dtype_in, configurations.dtype_out
+    machine = Machine(facts, parameters, sizes[dtype_in], sizes[dtype_out], rates[dtype_in])
+    legal = False if legal_override is None else legal_override
+    inputs = jax.tree.map(np.asarray, Inputs(configurations, machine, legal))
+    lengths = {len(x) for x in jax.tree.leaves(inputs) if np.ndim(x)}
+    if len(lengths) > 1:
+        raise ValueError(f"columns of different lengths: {sorted(lengths)}")
+    if not lengths:
+        one = configurations._replace(m=np.atleast_1d(configurations.m))
+        return inputs._replace(configuration=jax.tree.map(np.asarray, one)), 1
+    return inputs, lengths.pop()
+
+
+def _formulas(feed: _Feed, found: dict[str, np.ndarray]) -> None:
+    """Fill columns by the closed form, in chunks, on several threads."""
+
+    def run(start: int) -> None:
+        stop = min(start + feed.size, feed.rows)
+        start = max(start, 0)
+        with jax.enable_x64(True):
+            part = feed.part(start, stop, feed.size)
+            results = formulas(part, tuple(found), feed.form, few=feed.size == FEW)
+        for names, values in results.items():
+            held: Any = np.asarray(values)[: stop - start]
+            for name, column in zip(names, (held.real, held.imag), strict=False):
+                found[name][start:stop] = column
+
+    list(_threads().map(run, range(-feed.early, feed.rows, feed.size)))
+
+
+def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction]]:
+    """Predict rows that have no proved formula -> (rows, prediction)."""
+    if not len(rows):
+        return
+    inputs = feed.at(rows)
+    c = inputs.configuration
+    stages = np.broadcast_to(c.stages, rows.shape)
+    steps = np.broadcast_to(c.m * 1.0 * c.n * c.k / (c.block_m * c.block_n * c.block_k), rows.shape)
+
+    def solve(queue: np.ndarray) -> tuple[np.ndarray, Prediction]:
+        with jax.enable_x64(True), jax.default_device(host()):
+            full = inputs.spread(lengthened(queue, size_of(len(queue))))
+            pipeline, prediction = opened(full)
+            outcome, scanned = outcomes(pipeline, len(queue))
+            found = settled(jax.tree.map(np.asarray, prediction), full.configuration, outcome)
+        method = np.where(scanned, METHODS.index("scan"), METHODS.index("periodic"))
+        return rows[queue], jax.tree.map(
+            itemgetter(slice(len(queue))), found._replace(method=method)
+        )
+
+    todo = queues(stages, steps)
+    yield from (_threads().map if len(todo) > 1 else map)(solve, todo)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """One pool for good: memory that a thread has freed serves its next chunk."""
+    return ThreadPoolExecutor(THREADS)
+
+
+def _size(rows: int, sizes: Sequence[int]) -> int:
+    """The greatest size of which the rows fill a quarter, or the least."""
+    return max((size for size in sizes if size <= 4 * rows), default=sizes[0])

@@ -1,0 +1,325 @@
+"""The compiled programs of a batch: one row's prediction, vmapped over chunks and queues of rows.
+
+A row is a configuration on a machine; `Inputs` holds many.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from wsjax.engine.inputs import Inputs, Packed, unpack
+from wsjax.hardware import PARAMETERS, Parameters
+from wsjax.model import (
+    COOPERATIVE,
+    PINGPONG,
+    SERIAL,
+    Machine,
+    Outcome,
+    Pipeline,
+    divides,
+    exchange_us,
+    isolate,
+    isolated,
+    kernel,
+    lower_bound,
+    slopes,
+)
+from wsjax.model import closed_form as closed
+from wsjax.schema import LIMITERS, METHODS, REASONS, Configuration, checks, smem_bytes
+
+WIDE = {"xla_cpu_prefer_vector_width": 512, "xla_cpu_enable_fast_min_max": True}
+"""For programs of nothing but arithmetic: XLA takes vectors half as wide on CPUs that have these,
+and half a dozen instructions for a maximum, so that it is NaN where either number is."""
+BRIEF = {"xla_cpu_enable_fast_min_max": True, "xla_disable_hlo_passes": "fusion"}
+Column = Any
+"""A scalar in a program for one row, an array (rows,) outside."""
+
+
+class Prediction(NamedTuple):
+    """One value a row; times in µs, NaN (and codes -1) where the row is illegal.
+
+    launch + fill + steady + epilogue = time: `fill` passes before MATH has its first data,
+    `epilogue` is what is not hidden under another tile's mainloop, `steady` the rest.
+    `limiter`, `method` and `reason` are codes into LIMITERS, METHODS and limits.REASONS.
+    """
+
+    time_us: Column
+    math_wait_us: Column
+    dma_wait_us: Column
+    launch_us: Column
+    fill_us: Column
+    steady_us: Column
+    epilogue_us: Column
+    waves: Column
+    k_tiles: Column
+    smem_bytes: Column
+    tflops: Column
+    limiter: Column
+    method: Column
+    reason: Column
+
+
+_KINDS = (*[float] * 7, *[int] * 3, float, *[np.int8] * 3)
+KINDS: dict[str, Any] = dict(zip(Prediction._fields, _KINDS, strict=True))
+"""The numpy type of each field of a prediction."""
+PARTS = ("fill_us", "steady_us", "epilogue_us")
+"""What only a close look at one configuration asks for."""
+
+
+class Row(NamedTuple):
+    """What a program returns for a row: the prediction's columns, and whether they are exact."""
+
+    prediction: Prediction
+    time_exact: Any
+    all_exact: Any
+
+
+def reason_of(c: Configuration, machine: Machine, legal=False):
+    """The code of the first check that fails, 0 where none does.
+
+    A row that is legal by definition may still not be modelled.
+    """
+    reason = jnp.zeros((), jnp.int8)
+    conditions = checks(
+        floats(c),
+        jax.tree.map(lambda x: x * 1.0, machine.facts),
+        in_bytes=machine.in_bytes,
+        out_bytes=machine.out_bytes,
+        math_groups=1 + (c.schedule == PINGPONG),
+        groups_per_tile=1 + (c.schedule == COOPERATIVE),
+        rate=machine.rate,
+        divides=divides,
+    )
+    for name, holds in reversed(conditions):
+        reason = jnp.where(holds, reason, jnp.int8(REASONS.index(name)))
+    return jnp.where(legal & (reason != REASONS.index("not_modelled")), jnp.int8(0), reason)
+
+
+def floats(c: Configuration) -> Configuration:
+    """The configuration's numbers as floats, as the formulas take them."""
+    return jax.tree.map(lambda x: x * 1.0, c)._replace(schedule=c.schedule)
+
+
+def in_single(numbers: Any) -> Any:
+    """Numbers of any kind as float32."""
+    return jax.tree.map(lambda x: jnp.asarray(x).astype(jnp.float32), numbers)
+
+
+class Bracket(NamedTuple):
+    """Two times between which a row's lies; one and the same where the closed form is exact."""
+
+    least_us: Any
+    most_us: Any
+
+
+def bracket(c: Configuration, machine: Machine) -> Bracket:
+    """Bounds of one legal configuration's time: where no formula is proved, a path that exists, and
+    its tiles one after the other, as `serial` runs them."""
+    whole = kernel(floats(c), machine)
+    p = whole.full
+    outcome, exact, _ = closed(p)
+    apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
+    rest_us = whole.launch_us + exchange_us(whole.full, whole.first, whole.last)
+    return Bracket(
+        rest_us + jnp.where(exact, outcome.end_us, lower_bound(p)),
+        rest_us + jnp.where(exact, outcome.end_us, apart_us),
+    )
+
+
+def predict_row(
+    c: Configuration,
+    machine: Machine,
+    legal,
+    outcome: Outcome | None = None,
+    *,
+    single: bool = False,
+) -> Row:
+    """One configuration, predicted by the closed form, or described given its exact outcome.
+
+    legal: as `reason_of` takes it; None where the row was found to be legal before. single: in
+    float32, but for legality.
+    """
+    numbers = floats(c)
+    whole = kernel(in_single(numbers), in_single(machine)) if single else kernel(numbers, machine)
+    p = whole.full
+    once, repeats = isolate(p)
+    q = slopes(once)
+    time_exact = all_exact = jnp.bool_(True)
+    if outcome is None:
+        outcome, time_exact, all_exact = closed(p)
+    reason = jnp.int8(0) if legal is None else reason_of(c, machine, legal)
+
+    def known(x):
+        return x if legal is None else jnp.where(reason == 0, x, jnp.nan)
+
+    end_us = outcome.end_us + exchange_us(whole.full, whole.first, whole.last)
+    time_us = whole.launch_us + end_us
+    fill_us = (q.landing + p.load_latency_us) * repeats
+    epilogue_us = p.epilogue_us * jnp.where(p.schedule == PINGPONG, 1.0, p.tiles)
+    bound = jnp.where(p.compute_us >= q.load, LIMITERS.index("compute"), LIMITERS.index("load"))
+    limiter = jnp.where(q.window_gain > 0, LIMITERS.index("latency"), bound)
+    prediction = Prediction(
+        time_us=known(time_us),
+        math_wait_us=known(outcome.math_wait_us),
+        dma_wait_us=known(outcome.dma_wait_us),
+        launch_us=known(whole.launch_us),
+        fill_us=known(fill_us),
+        steady_us=known(end_us - fill_us - epilogue_us),
+        epilogue_us=known(epilogue_us),
+        waves=p.tiles.astype(int),
+        k_tiles=p.k_tiles.astype(int),
+        smem_bytes=smem_bytes(c, machine.facts, machine.in_bytes, machine.out_bytes),
+        tflops=known(tflops(numbers, time_us)),
+        limiter=jnp.where(reason == 0, limiter, -1).astype(jnp.int8),
+        method=jnp.where(reason == 0, METHODS.index("closed"), -1).astype(jnp.int8),
+        reason=reason,
+    )
+    return Row(prediction, time_exact, all_exact)
+
+
+def neutral_names(parameters: Parameters) -> tuple[str, ...]:
+    """Parameters that are neutral in all rows, so that their terms may be left out."""
+    return tuple(
+        name
+        for name, value in parameters._asdict().items()
+        if not np.ndim(value) and value == PARAMETERS[name].neutral
+    )
+
+
+def without(machine: Machine, neutral: tuple[str, ...]) -> Machine:
+    """The machine with Python numbers for the parameters whose terms are to be left out."""
+    known = {name: PARAMETERS[name].neutral for name in neutral}
+    return machine._replace(parameters=machine.parameters._replace(**known))
+
+
+UNPROVED = -1.0
+"""Stands for a time for which no formula is proved."""
+
+
+class Form(NamedTuple):
+    """What a program is compiled for: `alone`, the formulas of `serial` only; without the terms of
+    the parameters named in `neutral`; `single`, as `predict_row` takes it."""
+
+    alone: bool = False
+    neutral: tuple[str, ...] = ()
+    single: bool = False
+
+
+PAIRS = (("time_us", "math_wait_us"), ("dma_wait_us", "limiter"), ("fill_us", "steady_us"))
+"""Fields of long formulas. What several results share a CPU computes for each of them anew, or
+keeps in memory in between: so each pair is a program of its own, whose result is one complex
+number. One program of all fields takes three times as long."""
+
+
+@partial(jax.jit, static_argnames="form")
+def _fields(packed: Packed, form: Form) -> dict[str, Any]:
+    """All fields but `tflops`, for programs that drop what they do not return: traced but once."""
+    inputs = unpack(packed)
+
+    def one(i: Inputs):
+        c = i.configuration._replace(schedule=SERIAL) if form.alone else i.configuration
+        machine = without(i.machine, form.neutral)
+        row = predict_row(c, machine, i.legal, single=form.single)
+        found = row.prediction._asdict()
+        for name, exact in (("time_us", row.time_exact), ("dma_wait_us", row.all_exact)):
+            settled = exact | (row.prediction.reason > 0)
+            found[name] = jnp.where(settled, found[name], UNPROVED)
+        return found
+
+    return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
+
+
+def _some(packed: Packed, fields: tuple[str, ...], form: Form) -> dict[str, Any]:
+    found = _fields(packed, form)
+    return {name: found[name] for name in fields}
+
+
+_many = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=WIDE)
+_few = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=BRIEF)
+
+
+@partial(jax.jit, static_argnames=("fields", "form"), compiler_options=WIDE)
+def _pair(packed: Packed, fields: tuple[str, str], form: Form) -> Any:
+    found = _fields(packed, form)
+    first, second = (found[name] for name in fields)
+    return lax.complex(first, second.astype(first.dtype))
+
+
+def formulas(
+    packed: Packed, fields: Sequence[str], form: Form, *, few: bool = False
+) -> dict[tuple[str, ...], Any]:
+    """These fields of a chunk's prediction by the closed form, by name; or by two names, as the
+    parts of complex numbers.
+
+    `UNPROVED` stands for the time of a row where no formula is proved, and for its DMA wait where
+    that is not exact. few: one program for all fields, which is compiled sooner and runs slower.
+    """
+    pairs = [pair for pair in PAIRS if {*pair} <= {*fields} and not few]
+    found: dict[tuple[str, ...], Any] = {pair: _pair(packed, pair, form) for pair in pairs}
+    left = tuple(name for name in fields if name not in {"tflops", *chain(*pairs)})
+    if left:
+        found |= {(name,): x for name, x in (_few if few else _many)(packed, left, form).items()}
+    if "tflops" in fields:
+        times = next(x for names, x in found.items() if names[0] == "time_us")
+        found["tflops",] = _rates(packed, times)
+    return found
+
+
+def tflops(c: Configuration, time_us):
+    """The rate of a configuration (numbers as floats) that takes a time."""
+    return 2.0 * c.m * c.n * c.k * c.batch / time_us / 1e6
+
+
+@jax.jit
+def _rates(packed: Packed, times_us):
+    """The `tflops` of a chunk, of times that are alone or the first of a pair."""
+    inputs = unpack(packed)
+    axes = (inputs.axes.configuration, 0)
+    rate = jax.vmap(lambda c, time_us: tflops(floats(c), time_us), in_axes=axes)
+    return rate(inputs.configuration, jnp.real(times_us))
+
+
+def counted(p: Pipeline) -> Pipeline:
+    """A pipeline with counts and choices as whole numbers."""
+    whole = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
+    return p._replace(**{name: getattr(p, name).astype(int) for name in whole})
+
+
+class Open(NamedTuple):
+    """Rows whose outcome is not known: their pipelines, and what they are predicted if the
+    recurrences take no time."""
+
+    pipeline: Pipeline
+    prediction: Prediction
+
+
+@partial(jax.jit, compiler_options=BRIEF)
+def opened(inputs: Inputs) -> Open:
+    """The rows of full columns, for `settled`."""
+
+    def one(i: Inputs) -> Open:
+        p = counted(kernel(floats(i.configuration), i.machine).full)
+        none = Outcome(0.0, 0.0, 0.0)
+        return Open(p, predict_row(i.configuration, i.machine, i.legal, none).prediction)
+
+    return jax.vmap(one)(inputs)
+
+
+def settled(rows: Prediction, c: Configuration, outcome: Outcome) -> Prediction:
+    """The predictions of `Open` rows, numpy columns as c, whose outcomes are known."""
+    time_us = rows.time_us + outcome.end_us
+    with np.errstate(divide="ignore"):
+        rate = tflops(c, time_us)
+    return rows._replace(
+        time_us=time_us,
+        math_wait_us=rows.math_wait_us + outcome.math_wait_us,
+        dma_wait_us=rows.dma_wait_us + outcome.dma_wait_us,
+        steady_us=rows.steady_us + outcome.end_us,
+        tflops=rate,
+    )

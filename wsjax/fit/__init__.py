@@ -1,0 +1,52 @@
+"""Measurements -> a machine's parameters."""
+
+from wsjax.fit.ablation import ablate
+from wsjax.fit.calibration import Calibration, calibrate
+from wsjax.fit.measured import PROBLEM, excluded_text
+from wsjax.fit.metrics import Metrics
+from wsjax.fit.reports import (
+    ABLATION_HEADINGS,
+    DIGITS,
+    PARAMETER_HEADINGS,
+    REPLAY_HEADINGS,
+    SHORT,
+    WORST_HEADINGS,
+    ablation_cells,
+    cells,
+    metrics_rows,
+    parameter_cells,
+    prepare,
+    replay_cells,
+    worst_cells,
+    write_calibration,
+    write_replay,
+    write_validation,
+)
+from wsjax.fit.validation import Validation, validate
+
+__all__ = [
+    "ABLATION_HEADINGS",
+    "DIGITS",
+    "PARAMETER_HEADINGS",
+    "PROBLEM",
+    "REPLAY_HEADINGS",
+    "SHORT",
+    "WORST_HEADINGS",
+    "Calibration",
+    "Metrics",
+    "Validation",
+    "ablate",
+    "ablation_cells",
+    "calibrate",
+    "cells",
+    "excluded_text",
+    "metrics_rows",
+    "parameter_cells",
+    "prepare",
+    "replay_cells",
+    "validate",
+    "worst_cells",
+    "write_calibration",
+    "write_replay",
+    "write_validation",
+]

@@ -1,0 +1,196 @@
+"""The event recurrences of a warp-specialised GEMM: when each load and compute starts and ends.
+
+One CTA computes `tiles` output tiles of `k_tiles` steps each. Step g (counted over all tiles)
+loads an A and a B tile into a slot of a ring of D = `stages` slots, and MATH multiplies them:
+
+    one DMA warp:   acquire[g] = max(done[g-1], released[g-D])
+                    done[g]    = acquire[g] + 2*load_startup + load_a + load_b
+    two DMA warps:  acquireA[g] = max(doneA[g-1], released[g-D])
+                    acquireB[g] = max(doneB[g-1], released[g-D])
+                    doneA[g] = max(acquireA[g] + load_startup, doneB[g-1]) + load_a
+                    doneB[g] = max(acquireB[g] + load_startup, doneA[g])   + load_b
+    ready[g]    = doneB[g] + load_latency
+    start[g]    = max(ready[g], turn[g]);  end[g] = start[g] + compute
+    turn[g]     = end[g-1] inside a tile; at a tile's first step
+                  persistent, cooperative: the end of the previous tile's epilogue
+                  pingpong: max(end[g-1], the end of this group's previous epilogue)
+    released[g] = max(end[g], ready[g+1]) when one MMA stays in flight (mma_in_flight = 1,
+                  D >= 2, g not its tile's last step), else end[g]
+
+MATH waits start[g] - turn[g], a DMA warp acquire[g] - done[g-1]. `serial` repeats one isolated
+tile. Source: "A Performance Model for Warp Specialization Kernels", arXiv 2506.11209, extended by
+ping-pong, load latency, epilogues and MMAs in flight. This module is the definition: `closed` and
+`periodic` give the same numbers faster.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from wsjax.schema import SCHEDULES
+
+SERIAL, PERSISTENT, PINGPONG, COOPERATIVE = range(len(SCHEDULES))
+MAX_STAGES = 32
+QUEUE_STEPS = 1024
+
+Number = Any
+"""A Python number, a scalar array, or, under vmap, one element of an array."""
+
+
+class Pipeline(NamedTuple):
+    """One CTA's work and how long each event takes: all that the recurrences know. Times in µs.
+
+    Fields that are Python numbers specialise the compiled program; arrays are data.
+    """
+
+    k_tiles: Number
+    tiles: Number
+    stages: Number
+    load_a_us: Number
+    load_b_us: Number
+    load_startup_us: Number
+    load_latency_us: Number
+    compute_us: Number
+    epilogue_us: Number
+    schedule: Number
+    dma_warps: Number
+    mma_in_flight: Number
+
+
+class Carry(NamedTuple):
+    """What step g needs to know: where it stands, and the steps before it.
+
+    It is step `in_tile` of output tile `tile`; `released[i]` belongs to step g-1-i.
+    """
+
+    tile: Number
+    in_tile: Number
+    done_a: Number
+    done_b: Number
+    released: Number
+    turn: Number
+    epilogue_end: Number
+    math_wait: Number
+    dma_wait: Number
+
+
+class Outcome(NamedTuple):
+    """The end of the last epilogue and the summed waits of MATH and of the DMA warps, in µs."""
+
+    end_us: Number
+    math_wait_us: Number
+    dma_wait_us: Number
+
+
+def load(pipeline: Pipeline, done_a, done_b, free):
+    """One step of the DMA warps, its slot free from `free` on -> (done_a, done_b, dma_wait)."""
+    p = pipeline
+    both_us = p.load_a_us + p.load_b_us
+    acquire_a, acquire_b = jnp.maximum(done_a, free), jnp.maximum(done_b, free)
+    wait_a, wait_b = acquire_a - done_a, acquire_b - done_b
+    two_a = jnp.maximum(acquire_a + p.load_startup_us, done_b) + p.load_a_us
+    two_b = jnp.maximum(acquire_b + p.load_startup_us, two_a) + p.load_b_us
+    one = acquire_b + (2 * p.load_startup_us + both_us)
+    is_one = p.dma_warps == 1
+    return (
+        jnp.where(is_one, one, two_a),
+        jnp.where(is_one, one, two_b),
+        wait_b + jnp.where(is_one, 0.0, wait_a),
+    )
+
+
+def keeps_one_in_flight(pipeline: Pipeline):
+    """Whether a slot waits for the next step's data: an MMA in flight needs a second slot."""
+    return (pipeline.mma_in_flight == 1) & (pipeline.stages >= 2)
+
+
+def start_carry(depth: int, like) -> Carry:
+    """The carry before the first step: an empty ring at time zero."""
+    zero, begin = jnp.zeros_like(like), jnp.zeros((), int)
+    return Carry(begin, begin, zero, zero, jnp.zeros(depth, zero.dtype), zero, zero, zero, zero)
+
+
+def step(pipeline: Pipeline, carry: Carry) -> tuple[Carry, Number]:
+    """One CTA's next step -> (carry, start of its compute). Past the last tile it only idles."""
+    p = pipeline
+    first, last = carry.in_tile == 0, carry.in_tile == p.k_tiles - 1
+    alive = carry.tile < p.tiles
+
+    done_a, done_b, dma_wait = load(p, carry.done_a, carry.done_b, carry.released[p.stages - 1])
+    ready = done_b + p.load_latency_us
+    start = jnp.maximum(ready, carry.turn)
+    end = start + p.compute_us
+    epilogue_end = end + p.epilogue_us
+
+    newest = carry.released[0]
+    newest = jnp.where(keeps_one_in_flight(p) & ~first, jnp.maximum(newest, ready), newest)
+    released = jnp.concatenate([end[None], newest[None], carry.released[1:-1]])
+    next_tile = jnp.where(
+        p.schedule == PINGPONG, jnp.maximum(end, carry.epilogue_end), epilogue_end
+    )
+    carry = Carry(
+        tile=carry.tile + last,
+        in_tile=jnp.where(last, 0, carry.in_tile + 1),
+        done_a=done_a,
+        done_b=done_b,
+        released=released[: carry.released.shape[0]],
+        turn=jnp.where(last, next_tile, end),
+        epilogue_end=jnp.where(last & alive, epilogue_end, carry.epilogue_end),
+        math_wait=carry.math_wait + jnp.where(alive, start - carry.turn, 0.0),
+        dma_wait=carry.dma_wait + jnp.where(alive, dma_wait, 0.0),
+    )
+    return carry, start
+
+
+def isolate(pipeline: Pipeline) -> tuple[Pipeline, Number]:
+    """The pipeline to run, and how often: `serial` is one isolated tile, `tiles` times."""
+    serial = pipeline.schedule == SERIAL
+    once = pipeline._replace(tiles=jnp.where(serial, 1, pipeline.tiles))
+    return once, jnp.where(serial, pipeline.tiles, 1)
+
+
+def outcome(carry: Carry, repeats) -> Outcome:
+    """The end and waits of a finished run that repeats."""
+    return Outcome(
+        carry.epilogue_end * repeats, carry.math_wait * repeats, carry.dma_wait * repeats
+    )
+
+
+def simulate(pipeline: Pipeline, max_steps: int, max_stages: int, unroll: int = 1) -> Outcome:
+    """Run one CTA step by step with `lax.scan`; exact when k_tiles * tiles <= max_steps.
+
+    `max_steps` and `max_stages` are static; shorter runs and shallower rings are masked.
+    """
+    once, repeats = isolate(pipeline)
+    first = start_carry(max_stages, pipeline.compute_us)
+    carry, _ = lax.scan(lambda c, _: step(once, c), first, length=max_steps, unroll=unroll)
+    return outcome(carry, repeats)
+
+
+@jax.jit
+def _advance(queue: Pipeline, carry: Carry) -> Carry:
+    def one(pipeline: Pipeline, carry: Carry) -> Carry:
+        return lax.scan(lambda c, _: (step(pipeline, c)[0], None), carry, length=QUEUE_STEPS)[0]
+
+    return jax.vmap(one)(queue, carry)
+
+
+@jax.jit
+def _begin(queue: Pipeline) -> tuple[Pipeline, Number, Carry]:
+    once, repeats = jax.vmap(isolate)(queue)
+    carry = jax.vmap(lambda like: start_carry(MAX_STAGES, like))(queue.compute_us)
+    return once, repeats, carry
+
+
+_finish = jax.jit(outcome)
+
+
+def simulate_queue(queue: Pipeline) -> Outcome:
+    """Run arrays of pipelines step by step to their ends, however long, in scans of one length."""
+    once, repeats, carry = _begin(queue)
+    while np.any(np.asarray(carry.tile) < np.asarray(once.tiles)):
+        carry = _advance(once, carry)
+    return _finish(carry, repeats)

@@ -1,0 +1,122 @@
+"""Where a kernel's output tiles lie: waves of CTAs over the matrix C, and what they share.
+
+CTAs take output tiles in raster order: groups of `group_m` block rows, m fastest inside a group
+(`group_m` = 1: row by row, n fastest). The tiles in flight at one time, a window of `active` tiles
+of that order, span `rows` block rows and `cols` block columns; they load as many different tiles of
+A and of B, and CTAs of one block row share a tile of A.
+
+A CUTLASS kernel that is not told otherwise chooses its own order (`Facts.cutlass_raster`): along
+the shorter side of the tile grid, and always m fastest where every CTA has one tile (`serial`).
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from wsjax.model.arithmetic import floor_div, inverse, inverses
+from wsjax.model.events import SERIAL
+from wsjax.schema import Configuration, Facts
+
+
+def ceil_div(a, b, per_b=None):
+    """ceil(a / b) for whole positive numbers held as floats; exact below 2**49.
+
+    per_b: `inverse` of b, if it is at hand.
+    """
+    return floor_div(a + (b - 1.0), inverse(b) if per_b is None else per_b)
+
+
+class Inverses(NamedTuple):
+    """1 / x of what others divide by: a block's sides, block_m + block_n (`edges`), counts."""
+
+    block_m: Any
+    block_n: Any
+    block_k: Any
+    edges: Any
+    tiles_m: Any
+    tiles_n: Any
+    k_tiles: Any
+    tiles: Any
+    group: Any
+    active: Any
+
+
+class Raster(NamedTuple):
+    """One configuration's tile grid and waves, counts as floats.
+
+    ctas_per_sm: CTAs that run on an SM together. active, active_last: CTAs in flight in a full
+    wave and in the last one. group: rows of tiles a group of the raster order has.
+    """
+
+    tiles_m: Any
+    tiles_n: Any
+    k_tiles: Any
+    tiles: Any
+    waves: Any
+    ctas_per_sm: Any
+    active: Any
+    active_last: Any
+    group: Any
+    per: Inverses
+
+
+class Window(NamedTuple):
+    """Block rows and columns that some neighbouring tiles of the raster order span."""
+
+    rows: Any
+    cols: Any
+
+
+def raster(c: Configuration, facts: Facts, ctas_per_sm) -> Raster:
+    """k_tiles = ceil(k/block_k), tiles = ceil(m/block_m) ceil(n/block_n) batch, and the waves.
+
+    `grid_ctas` run at a time, or, where it is 0, `ctas_per_sm` on each SM.
+    """
+    edges = c.block_m + c.block_n
+    per_m, per_n, per_k, per_edges = inverses(c.block_m, c.block_n, c.block_k, edges)
+    tiles_m, tiles_n = ceil_div(c.m, c.block_m, per_m), ceil_div(c.n, c.block_n, per_n)
+    k_tiles = ceil_div(c.k, c.block_k, per_k)
+    tiles = tiles_m * tiles_n * c.batch
+    slots = facts.sms * ctas_per_sm
+    slots = jnp.where(c.grid_ctas > 0, jnp.minimum(c.grid_ctas, slots), slots)
+    m_fastest = (c.schedule == SERIAL) | (tiles_n > tiles_m)
+    chosen = jnp.where(m_fastest, tiles_m, 1.0)
+    group = jnp.where((facts.cutlass_raster > 0) & (c.group_m == 1), chosen, c.group_m)
+    group = jnp.minimum(group, tiles_m)
+    per_slots, per_rows, per_cols, per_steps, per_group = inverses(
+        slots, tiles_m, tiles_n, k_tiles, group
+    )
+    waves = ceil_div(tiles, slots, per_slots)
+    active = jnp.minimum(tiles, slots)
+    per_tile = per_rows * per_cols * inverse(c.batch)
+    return Raster(
+        tiles_m=tiles_m,
+        tiles_n=tiles_n,
+        k_tiles=k_tiles,
+        tiles=tiles,
+        waves=waves,
+        ctas_per_sm=ctas_per_sm,
+        active=active,
+        active_last=jnp.maximum(tiles - (waves - 1) * active, 1.0),
+        group=group,
+        per=Inverses(
+            block_m=per_m,
+            block_n=per_n,
+            block_k=per_k,
+            edges=per_edges,
+            tiles_m=per_rows,
+            tiles_n=per_cols,
+            k_tiles=per_steps,
+            tiles=per_tile,
+            group=per_group,
+            active=jnp.maximum(per_tile, per_slots),
+        ),
+    )
+
+
+def window(r: Raster, tiles) -> Window:
+    """What `tiles` neighbouring tiles span: whole groups of rows, or a part of one."""
+    columns = tiles * r.per.group
+    groups = jnp.maximum(1.0, columns * r.per.tiles_n)
+    rows = jnp.where(tiles < r.group, tiles, jnp.minimum(r.group * groups, r.tiles_m))
+    return Window(rows, jnp.minimum(jnp.maximum(1.0, columns), r.tiles_n))

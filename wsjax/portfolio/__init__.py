@@ -1,0 +1,21 @@
+"""The few kernels to ship: `choose`.
+
+A workload is problems with weights; an offer the kernels for it and the time of each problem on
+each, in µs. Of all sets of at most k kernels `choose` finds the one with which the workload takes
+the least time (the p-median problem), and proves it.
+
+`workloads`    tables -> problems, kernels and their times
+`sets`         the best set for every number of kernels up to k, or why there is none
+`set_search`   branch and bound with Lagrangian bounds, over whole numbers
+`choices`      the answer as frames
+`export`       the answer for CUTLASS and Triton, and as a picture
+
+`cli` prints a `Choice` and writes its files. Read `choosing` next, which puts these together.
+"""
+
+from wsjax.portfolio.choices import Choice, slower_pct
+from wsjax.portfolio.choices import Measured as MeasuredChoice
+from wsjax.portfolio.choosing import choose
+from wsjax.portfolio.export import Point, loss_svg
+
+__all__ = ["Choice", "MeasuredChoice", "Point", "choose", "loss_svg", "slower_pct"]

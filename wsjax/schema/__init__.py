@@ -1,0 +1,82 @@
+"""What a configuration is, and whether a machine can run it."""
+
+from wsjax.schema.columns import (
+    COLUMNS,
+    DERIVED,
+    DTYPE_BYTES,
+    DTYPES,
+    INTERVAL_COLUMNS,
+    LIMITERS,
+    METHODS,
+    PREDICTION_COLUMNS,
+    REQUIRED,
+    SCHEDULES,
+    WRITES,
+    Axis,
+    Column,
+    Configuration,
+    Product,
+    shown,
+    with_defaults,
+)
+from wsjax.schema.frame import (
+    NEUTRAL,
+    Rows,
+    prediction_name,
+    read_rows,
+    resolve,
+    warn_of_misspelling,
+)
+from wsjax.schema.limits import (
+    DEEPEST_RING,
+    OVERHEAD_REGISTERS,
+    REASONS,
+    Facts,
+    checks,
+    deepest_stages,
+    smem_bytes,
+)
+from wsjax.schema.single import BLOCKS, from_keywords, from_options, why
+from wsjax.schema.single import kernel as kernel_words
+from wsjax.schema.single import problem as problem_words
+from wsjax.schema.single import resolve as resolve_one
+
+__all__ = [
+    "BLOCKS",
+    "COLUMNS",
+    "DEEPEST_RING",
+    "DERIVED",
+    "DTYPES",
+    "DTYPE_BYTES",
+    "INTERVAL_COLUMNS",
+    "LIMITERS",
+    "METHODS",
+    "NEUTRAL",
+    "OVERHEAD_REGISTERS",
+    "PREDICTION_COLUMNS",
+    "REASONS",
+    "REQUIRED",
+    "SCHEDULES",
+    "WRITES",
+    "Axis",
+    "Column",
+    "Configuration",
+    "Facts",
+    "Product",
+    "Rows",
+    "checks",
+    "deepest_stages",
+    "from_keywords",
+    "from_options",
+    "kernel_words",
+    "prediction_name",
+    "problem_words",
+    "read_rows",
+    "resolve",
+    "resolve_one",
+    "shown",
+    "smem_bytes",
+    "warn_of_misspelling",
+    "why",
+    "with_defaults",
+]

@@ -1,0 +1,284 @@
+"""The space of configurations: its columns, one configuration, and lazy products of axes.
+
+Rows are numbers throughout: a text column (`schedule`, `dtype_in`, …) holds codes, the positions
+in its tuple of words. Row i of a product is computed from i, so that a sweep of 10**15 rows costs
+no more memory than its axes.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsjax.errors import InputError, nearest
+
+SCHEDULES = ("serial", "persistent", "pingpong", "cooperative")
+DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8")
+DTYPE_BYTES = (4, 4, 2, 2, 1, 1, 1)
+LAYOUTS = ("nn", "nt", "tn", "tt")
+"""First letter: A stored [M,K] (n) or [K,M] (t); second: B stored [K,N] (n) or [N,K] (t)."""
+WRITES = ("tma", "direct")
+L2_STATES = ("cold", "warm")
+LIMITERS = ("load", "compute", "latency")
+METHODS = ("closed", "periodic", "scan")
+PREDICTION_COLUMNS = (
+    "time_us",
+    "math_wait_us",
+    "dma_wait_us",
+    "launch_us",
+    "waves",
+    "k_tiles",
+    "smem_bytes",
+    "tflops",
+    "limiter",
+    "method",
+    "extrapolated",
+    "legal",
+    "reason",
+)
+INTERVAL_COLUMNS = ("time_us_lo", "time_us_hi")
+"""Behind the others, of machines that are calibrated."""
+
+SIZE_MAX = 2**31
+BLOCK_MAX = 2**16
+
+
+def shown(value: object) -> str:
+    """A value as a TOML file spells it, shortened when it is long."""
+    try:
+        text = json.dumps(value, default=str, ensure_ascii=False)
+    except ValueError:
+        text = "a number of thousands of digits"
+    for name, spelling in (("NaN", "nan"), ("Infinity", "inf"), ("-Infinity", "-inf")):
+        text = spelling if text == name else text
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _plainly(value: object) -> str:
+    """The hint for a whole number that is spelled as text or with a fraction."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        return f"; write {value:.0f}"
+    if isinstance(value, str) and value.isdecimal():
+        return f"; write {value}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A configuration column: whole numbers `minimum`..`maximum`, or one of `choices`.
+
+    `default` None: the column must be given (`REQUIRED`) or follows from others (`DERIVED`).
+    """
+
+    name: str
+    meaning: str
+    default: int | str | None = None
+    choices: tuple[str, ...] = ()
+    minimum: int = 1
+    maximum: int = SIZE_MAX
+
+    @property
+    def default_number(self) -> int | None:
+        """The default as rows hold it: the code of a word, else the number itself."""
+        if isinstance(self.default, str):
+            return self.choices.index(self.default)
+        return self.default
+
+    def complaint(self, value: object) -> str:
+        """What is wrong with a value that a user gave, and how to mend it; "" when nothing is."""
+        if self.choices:
+            if value in self.choices:
+                return ""
+            return f"unknown word {shown(value)}{nearest(value, self.choices)}"
+        if type(value) is not int:
+            return f"expected a whole number, not {shown(value)}{_plainly(value)}"
+        if self.minimum <= value <= self.maximum:
+            return ""
+        valid = max(self.minimum, min(value, self.maximum))
+        return f"{shown(value)} is out of range; nearest valid: {valid}"
+
+
+COLUMNS: dict[str, Column] = {
+    column.name: column
+    for column in (
+        Column("m", "rows of A and C"),
+        Column("n", "columns of B and C"),
+        Column("k", "columns of A, rows of B: the depth of the sum"),
+        Column("batch", "independent GEMMs of one launch", 1),
+        Column("dtype_in", "element type of A and B", "bf16", DTYPES),
+        Column("dtype_out", "element type of C", "bf16", DTYPES),
+        Column("layout", "how A and B are stored, see LAYOUTS", "nt", LAYOUTS),
+        Column("block_m", "rows of C a CTA computes", maximum=BLOCK_MAX),
+        Column("block_n", "columns of C a CTA computes", maximum=BLOCK_MAX),
+        Column("block_k", "depth of one step", maximum=BLOCK_MAX),
+        Column("stages", "slots of the circular buffer; default: the deepest legal", maximum=32),
+        Column("dma_warps", "1 loads A and B, 2 load one each", 1, maximum=2),
+        Column("math_warps", "default 4; pingpong and cooperative 8", maximum=1024),
+        Column("mma_in_flight", "MMA steps left running behind", 0, minimum=0, maximum=1),
+        Column("schedule", "how a CTA's output tiles follow each other", "persistent", SCHEDULES),
+        Column("cluster_m", "CTAs of a cluster along m", 1),
+        Column("cluster_n", "CTAs of a cluster along n", 1),
+        Column("split_k", "CTAs that share one output tile's k", 1),
+        Column("group_m", "rows of tiles that the raster order groups", 1),
+        Column("grid_ctas", "CTAs launched; 0: as many as the SMs hold", 0, minimum=0),
+        Column("write_back", "C by asynchronous TMA or straight from registers", "tma", WRITES),
+        Column("l2_state", "whether L2 holds A and B before the launch", "cold", L2_STATES),
+    )
+}
+REQUIRED = ("m", "n", "k", "block_m", "block_n", "block_k")
+DERIVED = ("stages", "math_warps")
+
+
+class Configuration(NamedTuple):
+    """One configuration, or many: each field a whole number, or an array of one a row.
+
+    Fields are the columns of `COLUMNS`, in order; text columns hold codes. In a batch, a field
+    that is the same in every row may stay a scalar.
+    """
+
+    m: Any
+    n: Any
+    k: Any
+    batch: Any
+    dtype_in: Any
+    dtype_out: Any
+    layout: Any
+    block_m: Any
+    block_n: Any
+    block_k: Any
+    stages: Any
+    dma_warps: Any
+    math_warps: Any
+    mma_in_flight: Any
+    schedule: Any
+    cluster_m: Any
+    cluster_n: Any
+    split_k: Any
+    group_m: Any
+    grid_ctas: Any
+    write_back: Any
+    l2_state: Any
+
+
+def with_defaults(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """`columns` and the defaults of those it lacks, as scalars where they are constant.
+
+    `REQUIRED` columns stay absent when they are, and so does `stages`: the deepest legal depends
+    on the hardware (`limits.deepest_stages`). Values are numbers, arrays of them, or codes.
+    """
+    filled = dict(columns)
+    for name, column in COLUMNS.items():
+        if column.default_number is not None:
+            filled.setdefault(name, column.default_number)
+    if "math_warps" not in filled:
+        two_groups = np.asarray(filled["schedule"]) >= SCHEDULES.index("pingpong")
+        warps = np.where(two_groups, 8, 4)
+        filled["math_warps"] = warps if warps.ndim else int(warps)
+    return filled
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Columns that vary together: value i of each belongs to value i of the others.
+
+    `values` holds one array or `range` a name, all of one length. `words` names the codes of a
+    text column that is no configuration column, such as the names of a problem list.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[np.ndarray | range, ...]
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lengths = {len(values) for values in self.values}
+        if len(self.names) != len(self.values) or len(lengths) != 1:
+            raise ValueError(f"axis {self.names}: {lengths} values for {len(self.names)} names")
+
+    def __len__(self) -> int:
+        return len(self.values[0])
+
+    def take(self, index: np.ndarray | int) -> dict[str, np.ndarray]:
+        """The columns' values at `index` along this axis."""
+        return {
+            name: np.asarray(values.start + values.step * index)
+            if isinstance(values, range)
+            else np.asarray(values[index])
+            for name, values in zip(self.names, self.values, strict=True)
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """All combinations of the axes' values, in order, the last axis fastest; never materialised.
+
+    Raises InputError for a column on two axes, or for 2**63 rows and more.
+    """
+
+    axes: tuple[Axis, ...]
+
+    def __post_init__(self) -> None:
+        names = [name for axis in self.axes for name in axis.names]
+        problems = [
+            f"{name}: given twice; leave one out"
+            for name in sorted({name for name in names if names.count(name) > 1})
+        ]
+        count = math.prod(len(axis) for axis in self.axes)
+        if count >= 2**63:
+            problems.append(f"{count:.3g} rows are more than 2**63 - 1; give fewer values")
+        if problems:
+            raise InputError(problems)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in the axes' order."""
+        return tuple(name for axis in self.axes for name in axis.names)
+
+    @cached_property
+    def words(self) -> dict[str, tuple[str, ...]]:
+        """The words that the codes of each text column stand for."""
+        own = {name: words for axis in self.axes for name, words in axis.words.items()}
+        columns = {name: COLUMNS[name].choices for name in self.names if name in COLUMNS}
+        return {name: words for name, words in (columns | own).items() if words}
+
+    @cached_property
+    def constants(self) -> dict[str, int | float]:
+        """The columns that have one value, and it."""
+        return {
+            name: value.item()
+            for axis in self.axes
+            if len(axis) == 1
+            for name, value in axis.take(0).items()
+        }
+
+    def __len__(self) -> int:
+        return math.prod(len(axis) for axis in self.axes)
+
+    def rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """Rows `start` up to, not including, `stop`, clipped to the product: one array a column.
+
+        int64 (float64 where an axis holds floats). An axis of one value costs no memory: its
+        arrays are read-only views of it.
+        """
+        start = max(start, 0)
+        return self.take(np.arange(start, max(start, min(stop, len(self))), dtype=np.int64))
+
+    def take(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """The rows of these numbers, as `rows` gives them."""
+        remaining = numbers
+        columns: dict[str, np.ndarray] = {}
+        for axis in reversed(self.axes):
+            if len(axis) <= 1:
+                found = {
+                    name: np.broadcast_to(values, remaining.shape)
+                    for name, values in axis.take(np.arange(len(axis))).items()
+                }
+            else:
+                quotient = remaining // len(axis)
+                found = axis.take(remaining - quotient * len(axis))
+                remaining = quotient
+            columns.update(found)
+        return {name: columns[name] for name in self.names}

@@ -1,0 +1,356 @@
+"""One problem's answer: the engine times every kernel of the space, Z3 decides which one wins.
+
+Kernels that violate the same constraints are a *class*. Whatever is decided about the constraints,
+only the first of a class can win, in the order of the objective's scores, then of the bytes of
+shared memory, then of the kernels' numbers. So the first of each class, and the second of those
+that violate nothing, stand for the whole space, and these few rows are Z3's table: it chooses the
+row, and where there is none proves that and finds a smallest set of constraints that conflict.
+"""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import z3
+
+from wsjax import engine
+from wsjax.deadlines import Deadline
+from wsjax.errors import InfeasibleError, InputError, UnfinishedError
+from wsjax.schema import COLUMNS, Column, Configuration, Facts, smem_bytes
+from wsjax.search.criteria import (
+    MILLION,
+    NOT_MODELLED,
+    Constraint,
+    Task,
+    Terms,
+    array_terms,
+    members,
+    number_terms,
+    violations,
+)
+from wsjax.search.z3_events import PS_PER_US, as_term, encode, goals, minimise, whole, z3_terms
+from wsjax.spec import FACTS
+
+CONTRADICTION_S = 2.0
+"""How long to look for a contradiction among the user's conditions alone."""
+
+
+class Chosen(NamedTuple):
+    """A kernel on the problem, with words for codes, and its figures (µs, bytes)."""
+
+    configuration: dict[str, Any]
+    figures: dict[str, float]
+
+
+class Better(NamedTuple):
+    """A kernel that would come before the answer, and the constraints that it violates."""
+
+    breaks: tuple[str, ...]
+    choice: Chosen
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The best kernel, or one of a Pareto front.
+
+    proved: it is optimal under the model. bound: nothing that meets the constraints has a lower
+    figure to minimise (the first, in its unit). binding: the constraints without which a better
+    kernel could be had, the easiest to give up. better: the best kernels that violate constraints.
+    runner_up: the next best, None if there is none. solver_s: seconds from the problem to here.
+    """
+
+    choice: Chosen
+    proved: bool
+    bound: float | None
+    better: tuple[Better, ...] = ()
+    runner_up: Chosen | None = None
+    solver_s: float = 0.0
+
+    @property
+    def binding(self) -> tuple[str, ...]:
+        """What the first of `better` violates; empty if nothing binds."""
+        return self.better[0].breaks if self.better else ()
+
+
+class Candidate(NamedTuple):
+    """A kernel of Z3's table. key: its scores, bytes of shared memory and number, by which kernels
+    are ordered; violated: the constraints that it violates, as bits."""
+
+    key: tuple[int, ...]
+    violated: int
+    figures: dict[str, float]
+
+
+class Scan(NamedTuple):
+    """What a space holds. candidates: in order; classes: what its kernels violate, as bits;
+    complete: all kernels were timed, none left out for lack of time."""
+
+    candidates: list[Candidate]
+    classes: set[int]
+    complete: bool
+
+
+def solve(task: Task, limit: Deadline, *, events: bool = False) -> list[Answer]:
+    """The answer to one task: one, or a whole front. events: by the paper's encoding.
+
+    Raises InfeasibleError with a smallest set of constraints that no kernel of the space meets,
+    InputError where the user's conditions contradict each other or the space is empty,
+    UnfinishedError where the time was too short to find anything.
+    """
+    start_s = time.perf_counter()
+    answers = _by_events(task, limit) if events else _by_scan(task, limit)
+    if not answers:
+        raise UnfinishedError(
+            "the time was too short to find a kernel that meets all constraints; give more"
+        )
+    solver_s = time.perf_counter() - start_s
+    return [replace(answer, solver_s=solver_s) for answer in answers]
+
+
+def scan(task: Task, limit: Deadline) -> Scan:
+    """Time the kernels of the space, a block of them at least, and keep the candidates."""
+    kept: _Rows | None = None
+    classes: set[int] = set()
+    stop = 0
+    for numbers, c in task.space.blocks(task.problem, task.hardware.facts):
+        violated = violations(array_terms(c, task.hardware), task.constraints, len(numbers))
+        classes.update(np.unique(violated).tolist())
+        rows = _rows(task, numbers, c, violated)
+        kept = rows.best(task) if kept is None else kept.joined(rows).best(task)
+        stop = int(numbers[-1]) + 1
+        if limit.passed:
+            break
+    complete = not limit.passed or stop == len(task.space)
+    return Scan([] if kept is None else [*kept.candidates()], classes, complete)
+
+
+class _Rows(NamedTuple):
+    """Kernels with finite figures. keys: (parts + 2, rows), as of `Candidate`; figures: columns."""
+
+    keys: np.ndarray
+    violated: np.ndarray
+    figures: dict[str, np.ndarray]
+
+    def take(self, rows: np.ndarray) -> "_Rows":
+        figures = {name: values[rows] for name, values in self.figures.items()}
+        return _Rows(self.keys[:, rows], self.violated[rows], figures)
+
+    def joined(self, other: "_Rows") -> "_Rows":
+        return _Rows(
+            np.concatenate([self.keys, other.keys], axis=1),
+            np.concatenate([self.violated, other.violated]),
+            {name: np.concatenate([v, other.figures[name]]) for name, v in self.figures.items()},
+        )
+
+    def best(self, task: Task) -> "_Rows":
+        """Those that can be an answer, in order: the front, or the first of each class and the
+        second that meets all constraints."""
+        if task.objective.pareto:
+            meeting = self.take(np.flatnonzero(self.violated == 0))
+            ordered = meeting.take(np.lexsort(meeting.keys[::-1]))
+            return ordered.take(undominated(ordered.keys[:-2]))
+        ordered = self.take(np.lexsort(self.keys[::-1]))
+        firsts = np.unique(ordered.violated, return_index=True)[1]
+        two = np.flatnonzero(ordered.violated == 0)[:2]
+        return ordered.take(np.union1d(firsts, two).astype(int))
+
+    def candidates(self) -> Iterator[Candidate]:
+        for at, violated in enumerate(self.violated.tolist()):
+            figures = {name: values[at].item() for name, values in self.figures.items()}
+            yield Candidate(tuple(int(x) for x in self.keys[:, at]), violated, figures)
+
+
+def _rows(task: Task, numbers: np.ndarray, c: Configuration, violated: np.ndarray) -> _Rows:
+    """A block's kernels, those too that the machine can't run: they say what its limits cost."""
+    bit = 1 << [constraint.reason for constraint in task.constraints].index(NOT_MODELLED)
+    terms = array_terms(c, task.hardware)
+    names = dict.fromkeys(("time_us", "math_wait_us", *task.objective.columns))
+    timed = tuple(name for name in names if name != "smem_bytes")
+    found = engine.evaluate(c, task.hardware, legal_override=np.asarray(True), fields=timed)
+    figures = {name: getattr(found, name) for name in timed}
+    figures["smem_bytes"] = smem_bytes(c, terms.facts, terms.in_bytes, terms.out_bytes)
+    scores = task.objective.scores(figures)
+    keys = np.concatenate([scores, [figures["smem_bytes"], numbers]])
+    known = (violated & bit == 0) & np.isfinite(scores).all(axis=0)
+    return _Rows(keys, violated, figures).take(np.flatnonzero(known))
+
+
+def undominated(scores: np.ndarray) -> np.ndarray:
+    """Positions of the front of scores (parts, rows) that are in lexicographic order: those that no
+    other beats in one score without losing in another; of equal ones the first."""
+    left = np.arange(scores.shape[1])
+    front: list[int] = []
+    while len(left):
+        front.append(int(left[0]))
+        left = left[np.any(scores[:, left] < scores[:, front[-1]][:, None], axis=0)]
+    return np.asarray(front, dtype=int)
+
+
+def _by_scan(task: Task, limit: Deadline) -> list[Answer]:
+    """The answer, or the front, that the scan proves; none if the time was too short."""
+    found = scan(task, limit)
+    _check(task, found)
+    if task.objective.pareto:
+        return [Answer(_chosen(task, c), found.complete, None) for c in found.candidates]
+    at = winner(found.candidates)
+    if at is None:
+        return []
+    first, rest = found.candidates[at], found.candidates[at + 1 :]
+    second = winner(rest)
+    return [
+        Answer(
+            _chosen(task, first),
+            found.complete,
+            first.key[0] / MILLION if found.complete else 0.0,
+            _better(task, found.candidates[:at], first),
+            None if second is None else _chosen(task, rest[second]),
+        )
+    ]
+
+
+def winner(candidates: Sequence[Candidate]) -> int | None:
+    """Z3's choice: the row that violates no constraint and has the least scores, the first one
+    first. None if it proves that there is no such row."""
+    optimizer = z3.Optimize()
+    row = z3.Int("row")
+    optimizer.add(row >= 0, row < len(candidates))
+    optimizer.add(*(row != at for at, one in enumerate(candidates) if one.violated))
+    keys = [z3.Int(f"key_{part}") for part in range(len(candidates[0].key) if candidates else 0)]
+    for at, one in enumerate(candidates):
+        equal = [key == value for key, value in zip(keys, one.key, strict=True)]
+        optimizer.add(z3.Implies(row == at, z3.And(*equal)))
+    for key in keys:
+        optimizer.minimize(key)
+    return whole(optimizer.model(), row) if optimizer.check() == z3.sat else None
+
+
+def _by_events(task: Task, limit: Deadline) -> list[Answer]:
+    """The answer of the paper's encoding, as the only one; none if the time was too short."""
+    encoded = encode(task)
+    aims = goals(task, encoded)
+    first = minimise(encoded, aims, limit)
+    if first is None:
+        _check(task, scan(task, Deadline()))
+        return []
+    encoded.solver.add(encoded.number != first.number)
+    second = None if limit.passed else minimise(encoded, aims, limit)
+
+    def choice(number: int, figures: Mapping[str, int]) -> Chosen:
+        units = {name: PS_PER_US if name.endswith("_us") else 1 for name in figures}
+        scaled = {name: value / units[name] for name, value in figures.items()}
+        return _choice(task, number, scaled)
+
+    return [
+        Answer(
+            choice(first.number, first.figures),
+            first.proved,
+            None if first.proved else 0.0,
+            runner_up=None if second is None else choice(second.number, second.figures),
+        )
+    ]
+
+
+def _check(task: Task, found: Scan) -> None:
+    """Raise what is to be said of a space of which no kernel will do."""
+    if not found.complete or 0 in found.classes:
+        return
+    if not found.classes:
+        raise InputError(
+            f"space '{task.space.name}': no kernel passes its filter on {task.hardware.name}"
+        )
+    own = [constraint for constraint in task.constraints if not constraint.machine]
+    if wrong := contradiction(own, number_terms(task.problem, task.hardware)):
+        what = "can be met by no kernel" if len(wrong) == 1 else "contradict each other"
+        raise InputError(f"{', '.join(_texts(wrong))}: {what} on any machine; change or leave out")
+    core = [task.constraints[at] for at in smallest_conflict(found.classes, task.constraints)]
+    raise InfeasibleError(
+        f"infeasible: no kernel of the space '{task.space.name}' meets all of", _texts(core)
+    )
+
+
+def smallest_conflict(classes: Collection[int], constraints: Sequence[Constraint]) -> list[int]:
+    """Positions of a smallest set of constraints of which every kernel violates one.
+
+    classes: what kernels violate, as bits, never 0. Smallest in the number of the user's
+    conditions, then of the machine's limits; of those that are left, the one named first.
+    """
+    chosen = [z3.Bool(f"chosen_{position}") for position in range(len(constraints))]
+    optimizer = z3.Optimize()
+    for bits in classes:
+        optimizer.add(z3.Or(*(term for at, term in enumerate(chosen) if bits >> at & 1)))
+    for machine in (False, True):
+        mine = [t for t, c in zip(chosen, constraints, strict=True) if c.machine == machine]
+        optimizer.minimize(z3.Sum(z3.IntVal(0), *(z3.If(term, 1, 0) for term in mine)))
+    optimizer.minimize(z3.Sum(*(z3.If(term, 2**at, 0) for at, term in enumerate(chosen))))
+    assert optimizer.check() == z3.sat
+    model = optimizer.model()
+    return [at for at, term in enumerate(chosen) if z3.is_true(model.eval(term, True))]
+
+
+def contradiction(conditions: Sequence[Constraint], base: Terms) -> list[Constraint]:
+    """Conditions that no kernel of any space and problem, on any machine, meets all, and of which
+    none can be left out; empty if there are none, or Z3 can't tell within `CONTRADICTION_S`."""
+    solver = z3.Solver()
+    solver.set("timeout", int(CONTRADICTION_S * 1000))
+
+    def free(name: str, column: Column) -> z3.ArithRef:
+        variable = z3.Int(name)
+        most = len(column.choices) - 1 if column.choices else column.maximum
+        least = 0 if column.choices else column.minimum
+        solver.add(variable >= least, variable <= most)
+        return variable
+
+    c = Configuration(*(free(name, COLUMNS[name]) for name in Configuration._fields))
+    facts = base.facts._replace(**{name: free(name, FACTS[name]) for name in Facts._fields})
+    terms = z3_terms(replace(base, facts=facts), c)
+    tracked: dict[z3.BoolRef, Constraint] = {}
+    for number, condition in enumerate(conditions):
+        if condition.exact:
+            tracked[z3.Bool(f"condition {number}")] = condition
+            holds = map(as_term, condition.conditions(terms))
+            solver.add(z3.Implies(next(reversed(tracked)), z3.And(*holds)))
+    if solver.check(*tracked) != z3.unsat:
+        return []
+    core = [name for name in tracked if name in solver.unsat_core()]
+    for name in list(core):
+        others = [other for other in core if not other.eq(name)]
+        if solver.check(*others) == z3.unsat:
+            core = others
+    return [tracked[name] for name in core]
+
+
+def _better(task: Task, before: Sequence[Candidate], answer: Candidate) -> tuple[Better, ...]:
+    """Kernels of better scores, which violate constraints: those first that violate the fewest of
+    the machine's limits, then the fewest of the user's conditions."""
+    parts = len(task.objective.parts)
+
+    def cost(candidate: Candidate) -> tuple[int, int, tuple[int, ...]]:
+        violated = members(candidate.violated, task.constraints)
+        machine = sum(constraint.machine for constraint in violated)
+        return machine, len(violated), candidate.key
+
+    return tuple(
+        Better(_texts(members(one.violated, task.constraints)), _chosen(task, one))
+        for one in sorted(before, key=cost)
+        if one.key[:parts] < answer.key[:parts]
+    )
+
+
+def _texts(constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    return tuple(constraint.text for constraint in constraints)
+
+
+def _chosen(task: Task, candidate: Candidate) -> Chosen:
+    return _choice(task, candidate.key[-1], candidate.figures)
+
+
+def _choice(task: Task, number: int, figures: dict[str, float]) -> Chosen:
+    c = task.configurations([number])._asdict()
+    numbers = {name: int(values.flat[0]) for name, values in c.items()}
+    words = {
+        name: COLUMNS[name].choices[value] if COLUMNS[name].choices else value
+        for name, value in numbers.items()
+    }
+    return Chosen(words, figures)

@@ -1,0 +1,178 @@
+"""How a sweep's rows are laid out in files: which rows are whose, in what folder, under what name.
+
+Rows come machine by machine, in the product's order. Files of `shard_rows` rows are numbered from 0
+in that order; where `partition_by` names columns, these are the slowest to change, a file has one
+value of each, and lies in the folders that say it: `hardware=h200/m=16/part-00003.parquet`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+
+from wsjax.engine import Source
+from wsjax.errors import InputError, nearest
+from wsjax.hardware import Hardware, parse_hardware
+from wsjax.schema import COLUMNS, Product
+from wsjax.spec import GIVEN, Spec, parse_spec, split
+from wsjax.sweeps import shards
+from wsjax.sweeps.blocks import Part
+from wsjax.sweeps.given_columns import arrow_columns, numbers_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FOLDERS_MAX = 10_000
+"""Folders of a machine, at most: more would hold next to nothing, and slow down all readers."""
+COMBINATIONS_MAX = 2**20
+FILES_MAX = 100_000
+"""Files of a sweep, at most: a directory of more is slow for all readers."""
+SHARD_ROWS_MAX = 2**30
+
+
+class Piece(NamedTuple):
+    """A file of a sweep: its name, and the rows that are its share."""
+
+    name: str
+    part: Part
+
+
+def layout(run: Spec, shard_rows: int | None = None) -> list[Piece]:
+    """All files of a sweep, in order. InputError if it can't be partitioned as it says, or has too
+    many files."""
+    plans = [_plan(run, machine, shard_rows) for machine in run.hardware]
+    if (count := sum(plan.files() for plan in plans)) > FILES_MAX:
+        raise InputError(_too_many(run, plans, count))
+    parts = [part for plan in plans for part in plan.parts(run)]
+    names = run.output.partition_by
+    return [
+        Piece(f"{_folder(part, names)}part-{number:05d}.parquet", part)
+        for number, part in enumerate(parts)
+    ]
+
+
+def part_of(run: Spec, machine: Hardware, start: int, stop: int) -> Part:
+    """Rows `start` to `stop` of those on a machine."""
+    return _part(run, _source(run, machine), start, stop)
+
+
+def run_of(texts: Mapping[str, str], path: str) -> Spec:
+    """A sweep from the metadata of one of its files; `path` names that in messages."""
+    if not {"wsjax.name", "wsjax.spec", "wsjax.hardware"} <= texts.keys():
+        raise InputError(f"{path}: no sweep wrote this table; give a sweep file (.toml)")
+    machines = [
+        parse_hardware(text, f"{path}: {name}")
+        for name, text in json.loads(texts["wsjax.hardware"]).items()
+    ]
+    return parse_spec(texts["wsjax.spec"], f"{texts['wsjax.name']}.toml", machines)
+
+
+def folder_columns(part: Part, names: tuple[str, ...], rows: int = 1) -> dict[str, "pa.Array"]:
+    """The columns that folders stand for, as the files would hold them."""
+    return arrow_columns(part, names, np.full(rows, part.start))
+
+
+def _part(run: Spec, source: Source, start: int, stop: int) -> Part:
+    names = tuple(machine.name for machine in run.hardware)
+    return Part(source, names, tuple(override.name for override in run.overrides), start, stop)
+
+
+class _Plan(NamedTuple):
+    """A machine's rows, those with which its folders change, and how many of them are a file's."""
+
+    source: Source
+    bounds: list[int]
+    rows: int
+
+    def files(self) -> int:
+        """How many files there will be."""
+        return sum(-((first - last) // self.rows) for first, last in pairwise(self.bounds))
+
+    def parts(self, run: Spec) -> Iterator[Part]:
+        """The shares of the files, in order."""
+        for first, last in pairwise(self.bounds):
+            for start in range(first, last, self.rows):
+                yield _part(run, self.source, start, min(start + self.rows, last))
+
+
+def _plan(run: Spec, machine: Hardware, shard_rows: int | None) -> _Plan:
+    source = _source(run, machine)
+    product = source.product
+    rows = _rows_of(run, product, shard_rows or shards.usual_rows(len(product)))
+    return _Plan(source, _bounds(run, product), rows)
+
+
+def _source(run: Spec, machine: Hardware) -> Source:
+    return Source(machine, _product(run, machine), run.output.single)
+
+
+def _rows_of(run: Spec, product: Product, shard_rows: int) -> int:
+    best = 1 if run.output.quantiles else run.output.best
+    return shards.rows_of(product, best, shard_rows)
+
+
+def _too_many(run: Spec, plans: Sequence[_Plan], files: int) -> str:
+    """What to do about a sweep of so many files."""
+    candidates = sum(plan.bounds[-1] for plan in plans)
+    most = [p._replace(rows=_rows_of(run, p.source.product, SHARD_ROWS_MAX)) for p in plans]
+    fewer = sum(plan.files() for plan in most) <= FILES_MAX
+    return (
+        f"{run.path}: {candidates:,} candidates would be {files:,} files, more than {FILES_MAX:,}; "
+        f"give fewer values{', or a larger --shard-rows' if fewer else ''}"
+    )
+
+
+def _product(run: Spec, machine: Hardware) -> Product:
+    """The rows on a machine; columns that folders stand for change slowest."""
+    product, names = run.product(machine), run.output.partition_by
+    if run.output.quantiles:
+        given = sorted(product.axes, key=lambda axis: {*axis.names} <= {*COLUMNS} - {*GIVEN})
+        product = Product(tuple(given))
+    if not names:
+        return product
+    outer, _ = split(product)
+    valid = ("hardware", *outer.names)
+    wrong = [name for name in names if name not in valid]
+    if wrong:
+        each = "a folder needs a column of problems or machines that the sweep gives"
+        raise InputError(
+            f"{run.path}: output: partition_by: not '{name}': {each}{nearest(name, valid)}"
+            for name in wrong
+        )
+
+    def rank(axis: Any) -> int:
+        return min((names.index(name) for name in axis.names if name in names), default=len(names))
+
+    return Product(tuple(sorted(product.axes, key=rank)))
+
+
+def _bounds(run: Spec, product: Product) -> list[int]:
+    """The rows with which the folder changes, and the end."""
+    names = [name for name in run.output.partition_by if name != "hardware"]
+    if not names:
+        return [0, len(product)]
+    prefix = Product(tuple(axis for axis in product.axes if {*axis.names} & {*names}))
+    if len(prefix) <= COMBINATIONS_MAX:
+        rows = prefix.rows(0, len(prefix))
+        changes = np.any([rows[name][1:] != rows[name][:-1] for name in names], axis=0)
+        firsts = [0, *(np.flatnonzero(changes) + 1).tolist(), len(prefix)]
+        if len(firsts) - 1 <= FOLDERS_MAX:
+            return [first * (len(product) // len(prefix)) for first in firsts]
+    raise InputError(
+        f"{run.path}: output: partition_by: {', '.join(names)}: more than {FOLDERS_MAX:,} folders; "
+        "name a column of fewer values, or leave it out"
+    )
+
+
+def _folder(part: Part, names: tuple[str, ...]) -> str:
+    """A file's folders."""
+    values = numbers_of(part, names, np.asarray([part.start])) if names else {}
+    words = part.words
+    texts = {
+        name: words[name][int(value)] if name in words else str(value)
+        for name, (value,) in ((name, np.ravel(found).tolist()) for name, found in values.items())
+    }
+    return "".join(f"{name}={quote(text, safe='')}/" for name, text in texts.items())

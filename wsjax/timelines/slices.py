@@ -1,0 +1,261 @@
+"""A timeline as slices of time on tracks, one a warp role: what pictures and trace files are made
+of.
+
+A long timeline is condensed: its first and last steps stay, and groups of those between become one
+wait and one load or compute each, so that waits add up all the same.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsjax.model import PINGPONG
+from wsjax.timelines.critical import COMPUTE as PATH_COMPUTE
+from wsjax.timelines.critical import EPILOGUE as PATH_EPILOGUE
+from wsjax.timelines.critical import LOAD_A, LOAD_B
+from wsjax.timelines.steps import count
+from wsjax.timelines.timeline import Timeline
+
+KINDS = ("launch", "wave", "cold", "wait", "queue", "load", "compute", "epilogue")
+"""wave: one output tile of the CTA. cold: what a cold first wave adds to the wait for the first
+data. queue: for the transfer server that two DMA warps share."""
+LAUNCH, WAVE, COLD, WAIT, QUEUE, LOAD, COMPUTE, EPILOGUE = range(len(KINDS))
+GROUPS = 1000
+"""How many groups of steps condensing leaves on a track, at most."""
+TAIL_SHARE = 0.25
+SHORTEST_US = 1e-12
+
+
+class Slices(NamedTuple):
+    """Slices in order of tracks and time. track: the position in `tracks`. kind: in `KINDS`.
+
+    step: the first step of the slice, counted over all tiles; steps: how many it stands for (a
+    wave: all of its tile's). critical: whether it is on the critical path.
+    """
+
+    track: np.ndarray
+    kind: np.ndarray
+    begin_us: np.ndarray
+    end_us: np.ndarray
+    step: np.ndarray
+    steps: np.ndarray
+    critical: np.ndarray
+
+    def take(self, rows: Any) -> "Slices":
+        """Only these slices (a mask or positions)."""
+        return Slices(*(x[rows] for x in self))
+
+
+class _Row(NamedTuple):
+    """A track's events, one a step: each waits from `turn` to `begin`, and queues from there.
+
+    until: when the epilogue behind it ends, or `end`. missing_us: waits of steps not played.
+    """
+
+    busy: int
+    step: np.ndarray
+    turn: np.ndarray
+    begin: np.ndarray
+    queued: np.ndarray
+    end: np.ndarray
+    until: np.ndarray
+    critical: np.ndarray
+    ends_critical: np.ndarray
+    missing_us: float
+
+    def take(self, own: np.ndarray) -> "_Row":
+        """Only the steps of a mask."""
+        arrays = {name: x[own] for name, x in self._asdict().items() if isinstance(x, np.ndarray)}
+        return self._replace(**arrays)
+
+
+def tracks(t: Timeline) -> tuple[str, ...]:
+    """What the tracks are called: the kernel, the DMA warps, the MATH groups."""
+    groups = 2 if t.pipeline.schedule == PINGPONG else 1
+    return ("kernel", *names(t.pipeline.dma_warps, groups))
+
+
+def names(dma_warps: int, math_groups: int) -> tuple[str, ...]:
+    """What the warps' tracks are called."""
+    dma = ("DMA warp A", "DMA warp B") if dma_warps == 2 else ("DMA warp",)
+    math = ("MATH group 1", "MATH group 2") if math_groups == 2 else ("MATH warps",)
+    return (*dma, *math)
+
+
+def slices(t: Timeline, most: int | None = None) -> Slices:
+    """All slices of a timeline, condensed to about `most` steps one by one."""
+    pieces = [columns(0, LAUNCH, [0.0], [t.figures["launch_us"]], [0], 0, True)]
+    for track, row in enumerate(_rows(t)):
+        pieces += _pieces(track, row, t, most)
+    return merged(pieces)
+
+
+def merged(pieces: Iterable[Slices]) -> Slices:
+    """Slices in order of tracks and time, without those that take no time."""
+    found = Slices(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+    found = found.take(found.end_us - found.begin_us > SHORTEST_US)
+    return found.take(np.lexsort((found.begin_us, found.track)))
+
+
+def covered(found: Slices, edges: np.ndarray) -> np.ndarray:
+    """How long slices that do not overlap last between each two edges."""
+    times = np.column_stack([found.begin_us, found.end_us]).ravel()
+    spent = np.cumsum(np.column_stack([np.zeros(len(found.step)), found.end_us - found.begin_us]))
+    whole = np.interp(edges, np.append(0.0, times), np.append(0.0, spent)) if len(times) else 0.0
+    return np.diff(np.broadcast_to(whole, edges.shape))
+
+
+def one_by_one(steps: int, most: int | None) -> np.ndarray:
+    """Which of so many steps stay by themselves if at most `most` do: the first and the last."""
+    if most is None or steps <= most:
+        return np.ones(steps, dtype=bool)
+    tail = int(most * TAIL_SHARE)
+    at = np.arange(steps)
+    return (at < most - tail) | (at >= steps - tail)
+
+
+def filled_slots(t: Timeline, most: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(times, filled slots from then on, slots being loaded): how the ring fills and empties.
+
+    Where steps are in groups, because there are more than `most`, it counts as empty.
+    """
+    s = t.steps
+    times = np.concatenate([s.released, s.acquire_b, s.ready])
+    filled = np.repeat([-1, 0, 1], len(s.start))
+    loading = np.repeat([0, 1, -1], len(s.start))
+    order = np.argsort(times, kind="stable")
+    times, filled, loading = times[order], np.cumsum(filled[order]), np.cumsum(loading[order])
+    last = np.append(np.diff(times) > SHORTEST_US, True)
+    times, filled, loading = times[last], filled[last], loading[last]
+    one = one_by_one(len(s.start), most)
+    if one.all():
+        return times, filled, loading
+    begin, end = s.acquire_b[np.flatnonzero(~one)[[0, -1]]]
+    gone = (times > begin) & (times < end)
+    first = gone & ~np.append(False, gone[:-1])
+    filled, loading = np.where(gone, 0, filled), np.where(gone, 0, loading)
+    kept = ~gone | first
+    return times[kept], filled[kept], loading[kept]
+
+
+def _rows(t: Timeline) -> list[_Row]:
+    s, p, path = t.steps, t.pipeline, t.path
+    steps = np.arange(len(s.start))
+    two = p.dma_warps == 2
+    marked = np.zeros((4, len(steps)), dtype=bool)
+    for place, kind in enumerate((LOAD_A, LOAD_B, PATH_COMPUTE, PATH_EPILOGUE)):
+        marked[place, path.step[path.kind == kind]] = True
+    none = np.zeros(len(steps), dtype=bool)
+    waits = s.wait_a.sum() * two, s.wait_b.sum(), s.math_wait.sum()
+    missing = max(t.figures["dma_wait_us"] - waits[0] - waits[1], 0.0)
+    rows = [_waves(t)]
+    for place, (name, load_us) in enumerate((("a", p.load_a_us), ("b", p.load_b_us))):
+        if name == "a" and not two:
+            continue
+        acquire, done, wait = (getattr(s, f"{word}_{name}") for word in ("acquire", "done", "wait"))
+        queue = np.zeros(len(steps))
+        if two:
+            total_us = done - acquire
+            queue = np.maximum(total_us - load_us - p.load_startup_us, 0.0)
+        drawn = (waits[place] + SHORTEST_US) / (waits[0] + waits[1] + (1 + two) * SHORTEST_US)
+        times = (acquire - wait, acquire, acquire + queue, done, done)
+        rows.append(_Row(LOAD, steps, *times, marked[place], none, missing * drawn))
+    groups = 2 if p.schedule == PINGPONG else 1
+    until = np.where(np.isfinite(s.epilogue), s.epilogue, s.end)
+    missing = max(t.figures["math_wait_us"] - waits[2], 0.0) / max(waits[2], SHORTEST_US)
+    for group in range(groups):
+        own = (steps // p.k_tiles) % groups == group
+        share = missing * s.math_wait[own].sum()
+        times = (s.turn, s.start, s.start, s.end, until)
+        rows.append(_Row(COMPUTE, steps, *times, marked[2], marked[3], share).take(own))
+    return rows
+
+
+def _waves(t: Timeline) -> _Row:
+    """The CTA's output tiles, each from MATH's turn on to the next one's."""
+    n = t.pipeline.k_tiles
+    first = np.arange(0, len(t.steps.start), n)
+    begin = t.steps.turn[first]
+    begin[:1] = t.figures["launch_us"]
+    whole_us = t.time_us if t.complete else t.steps.end[-1]
+    end = np.append(begin[1:], whole_us)
+    none = np.zeros(len(first), dtype=bool)
+    return _Row(WAVE, first, begin, begin, begin, end, end, none, none, 0.0)
+
+
+def _pieces(track: int, row: _Row, t: Timeline, most: int | None) -> list[Slices]:
+    """The slices of a track."""
+    n = len(t.steps.start)
+    width = t.pipeline.k_tiles if row.busy == WAVE else 1
+    one = one_by_one(n, most)[row.step]
+    pieces: list[Slices] = []
+    if not one.all():
+        pieces = _groups(track, row, ~one, -(-(n - (most or 0)) // GROUPS), width)
+    r = row.take(one)
+    many = np.full(len(r.step), width)
+    pieces += [
+        columns(track, WAIT, r.turn, r.begin, r.step, many, False),
+        columns(track, QUEUE, r.begin, r.queued, r.step, many, False),
+        columns(track, r.busy, r.queued, r.end, r.step, many, r.critical),
+        columns(track, EPILOGUE, r.end, r.until, r.step, many, r.ends_critical),
+    ]
+    launch_us = t.figures["launch_us"]
+    if row.busy == COMPUTE and len(row.step) and row.step[0] == 0 and t.pipeline.tiles > 1:
+        pieces.append(columns(track, COLD, [launch_us], row.turn[:1], [0], [1], False))
+    if not t.complete and len(row.step):
+        pieces += _rest(track, row, t)
+    return pieces
+
+
+def _groups(track: int, row: _Row, inside: np.ndarray, size: int, width: int) -> list[Slices]:
+    """Steps in groups of `size`: all waits of a group, then its queues, loads or computes, and
+    epilogues."""
+    at = np.flatnonzero(inside)
+    if not len(at):
+        return []
+    group = (row.step[at] - row.step[at[0]]) // size
+    bounds = np.flatnonzero(np.diff(group, prepend=-1))
+    members = np.diff(np.append(bounds, len(at)))
+    parts = ((row.turn, row.begin), (row.begin, row.queued), (row.queued, row.end))
+    lasts = [
+        np.add.reduceat((end - begin)[at], bounds) for begin, end in (*parts, (row.end, row.until))
+    ]
+    times = row.turn[at[bounds]] + np.cumsum([np.zeros(len(bounds)), *lasts], axis=0)
+    critical = np.add.reduceat(row.critical[at].astype(int), bounds) * 2 > members
+    step, many = row.step[at[bounds]], members * width
+    return [
+        columns(track, kind, times[place], times[place + 1], step, many, critical & (place == 2))
+        for place, kind in enumerate((WAIT, QUEUE, row.busy, EPILOGUE))
+    ]
+
+
+def _rest(track: int, row: _Row, t: Timeline) -> list[Slices]:
+    """What was not played, in even groups: a wait, then loads or computes. Output tiles: in one."""
+    played, whole = len(t.steps.start), count(t.pipeline)
+    pieces = 1 if row.busy == WAVE else min(GROUPS, whole - played)
+    step = np.linspace(played, whole, pieces + 1).astype(int)
+    edges = np.linspace(row.until[-1], t.time_us, pieces + 1)
+    waited = np.minimum(edges[:-1] + row.missing_us / pieces, edges[1:])
+    many = np.diff(step)
+    return [
+        columns(track, WAIT, edges[:-1], waited, step[:-1], many, False),
+        columns(track, row.busy, waited, edges[1:], step[:-1], many, False),
+    ]
+
+
+def columns(
+    track: int, kind: int, begin: Any, end: Any, step: Any, steps: Any, critical: Any
+) -> Slices:
+    """Slices of one track and kind."""
+    begin = np.asarray(begin, float)
+    shape = begin.shape
+    return Slices(
+        np.full(shape, track),
+        np.full(shape, kind),
+        begin,
+        np.asarray(end, float),
+        np.asarray(step, int),
+        np.broadcast_to(np.asarray(steps, int), shape),
+        np.broadcast_to(np.asarray(critical, bool), shape),
+    )
