@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -271,3 +272,23 @@ def test_a_sweep_file_is_no_machine(capsys, tmp_path):
     path.write_text("[columns]\nm = 1\n")
     shown = run(capsys, TOY.replace("toy", str(path)), 2)
     assert "is a sweep file, no machine; run it: wsjax sweep" in shown.err
+
+
+def test_the_summary_of_a_sweep_shows_whole_names_of_machines(capsys, tmp_path, monkeypatch):
+    names = [f"accelerator-of-2031-with-{count}-stacks-of-memory" for count in ("four", "eight")]
+    for name in names:
+        (tmp_path / f"{name}.toml").write_text(load_hardware("toy").text.replace("toy", name))
+    files = ", ".join(f'"{name}.toml"' for name in names)
+    (tmp_path / "s.toml").write_text(
+        f"hardware = [{files}]\n[columns]\nm = [512, 1024]\nn = 512\nk = 256\nblock_m = 64\n"
+        "block_n = 128\nblock_k = 64\nstages = 2\n"
+    )
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    command = ["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out")]
+    lines = re.sub("\x1b.*?m", "", run(capsys, command).out).splitlines()
+    assert not any("…" in line for line in lines)
+    start = next(i for i, line in enumerate(lines) if "hardware" in line)
+    column = lines[start].index("hardware")
+    cells = "".join(line[column:].split(" ")[0] for line in lines[start + 2 :])
+    assert all(name in cells for name in names)

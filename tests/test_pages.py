@@ -292,6 +292,30 @@ def test_what_there_is_no_room_for_is_drawn(swept, table, tmp_path, monkeypatch)
     check_cells(data, table)
 
 
+def test_of_many_machines_the_first_and_the_fastest_are_shown(tmp_path):
+    """256 machines that differ in two parameters: labels say only what differs."""
+    (tmp_path / "s.toml").write_text(
+        'hardware = "toy"\n[columns]\nm = [512, 1024]\nn = 512\nk = 256\nblock_m = [64, 128]\n'
+        "block_n = 128\nblock_k = 64\nstages = 2\n[hardware_parameters]\nsms = 4\n"
+        "compute_startup_us = { from = 1, to = 8, step = 1 }\n"
+        "load_latency_us = { from = 0, to = 31, step = 1 }\n"
+    )
+    wsjax.sweep(tmp_path / "s.toml", tmp_path / "out")
+    data = data_of(page_of(tmp_path / "out", tmp_path))
+    assert (data.all_machines, len(data.machines)) == (256, 32)
+    first = data.machines[0]
+    assert first["label"] == "toy load_latency_us=0 compute_startup_us=1 sms=4"
+    assert first["told_by"] == "load_latency_us · compute_startup_us"
+    names = first["told_by"].split(" · ")
+    table = pd.read_parquet(tmp_path / "out")
+    best = table.groupby([*names, "m"])["time_us"].min().groupby(names)
+    order = best.agg(lambda x: np.log(x).mean()).sort_values(kind="stable")
+    limit = order.iloc[31] + 1e-12
+    assert order.index[0] == (0, 1)
+    for machine in data.machines:
+        assert order[tuple(map(float, machine["short"].split(" · ")))] <= limit
+
+
 def test_roofs_are_those_of_the_machine():
     run = parse_spec(
         'hardware = ["h200", "a6000-paper"]\n[columns]\nm = 128\nn = 128\nk = 128\n'

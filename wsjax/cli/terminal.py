@@ -124,6 +124,7 @@ def _table(
             heading,
             justify="left" if is_text else "right",
             no_wrap=not is_text,
+            overflow="fold",
             min_width=len(heading),
         )
     for row in rows:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +22,13 @@ from wsjax.views.sweep_rows import (
     AT,
     KERNEL,
     Fastest,
+    Frame,
     Progress,
     Source,
     fastest_rows,
     pieces,
     source_of,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STEP = 1e-4
 """Of the logarithm of a kernel's time over its problem's best, which a page holds as a whole
@@ -133,14 +131,14 @@ def quantiles_page(
     import pandas as pd
 
     source = source_of(run, paths, ("rows", *TIMES))
-    read: list[pd.DataFrame] = []
+    read: list[Frame] = []
     for piece in pieces(source, (*source.machine, *source.problem, "rows", *TIMES)):
         read.append(piece)
         advance(len(piece))
     counts = _counts(run, paths)
     if not read:
         raise InputError(_nothing_in(directory, counts))
-    rows = pd.concat(read, ignore_index=True)
+    rows: Frame = pd.concat(read, ignore_index=True)
     drawn = rows.iloc[np.linspace(0, len(rows) - 1, min(len(rows), QUANTILES_ROWS)).astype(int)]
     machines, machine = _coded(drawn[list(source.machine)])
     problems, problem = _coded(drawn[list(source.problem)])
@@ -160,7 +158,7 @@ def quantiles_page(
     return text, f"{len(rows):,} rows of quantiles, no configurations"
 
 
-def _coded(rows: "pd.DataFrame") -> "tuple[pd.DataFrame, np.ndarray]":
+def _coded(rows: Frame) -> tuple[Frame, np.ndarray]:
     """The distinct rows in ascending order, and the position among them of each row."""
     grouped = rows.groupby(list(rows.columns), sort=True)
     distinct = rows.drop_duplicates().sort_values(list(rows.columns), ignore_index=True)
@@ -260,9 +258,7 @@ def _data(run: Spec, source: Source, found: Fastest) -> dict[str, Any]:
     }
 
 
-def _problems(
-    source: Source, rows: "pd.DataFrame", everywhere: "pd.DataFrame"
-) -> dict[str, list[Any]]:
+def _problems(source: Source, rows: Frame, everywhere: Frame) -> dict[str, list[Any]]:
     """The columns of problems, and a label for each: its name, its size, and what varies
     `everywhere` in the sweep."""
     words = {name: column.choices for name, column in COLUMNS.items()} | dict(source.words)
@@ -294,7 +290,7 @@ def _problems(
     return columns | {"shown": [*own, *size, *others]}
 
 
-def _machines(run: Spec, rows: "pd.DataFrame") -> list[dict[str, Any]]:
+def _machines(run: Spec, rows: Frame) -> list[dict[str, Any]]:
     """Each machine's label, a short one of what differs between them, and its roofs."""
     varied = [name for name in rows if rows[name].nunique() > 1] or list(rows)[:1]
     found = []
