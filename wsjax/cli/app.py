@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter, Token
 
 from wsjax import __version__
+from wsjax.cli.terminal import show_table
 
 
 def version() -> str:
@@ -148,13 +149,18 @@ def list_hardware() -> None:
     """The shipped machines."""
     from wsjax.hardware import hardware_names, load_hardware
 
-    row = "{:<14} {:>5} {:>12} {:>5}  {}"
-    print(row.format("name", "sms", "smem_bytes", "warp", "calibrated"))
-    for name in hardware_names():
-        machine = load_hardware(name)
-        facts = machine.facts
-        yes = "yes" if machine.calibrated else "no"
-        print(row.format(name, facts.sms, facts.smem_bytes_per_sm, facts.warp_size, yes))
+    rows = [
+        (
+            name,
+            f"{machine.facts.sms}",
+            f"{machine.facts.smem_bytes_per_sm}",
+            f"{machine.facts.warp_size}",
+            "yes" if machine.calibrated else "no",
+        )
+        for name in hardware_names()
+        for machine in [load_hardware(name)]
+    ]
+    show_table(("name", "sms", "smem_bytes", "warp", "calibrated"), rows, left=(0, 4))
 
 
 @hardware.command(name="show")

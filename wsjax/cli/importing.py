@@ -52,24 +52,24 @@ def import_(
     for path in files:
         tables.check_destination(out, path)
     mapping = parse_mapping(map or ())
-    found, problems = [], []
+    imported, problems = [], []
     for path in files:
         try:
             with telling(f"reading {path}"):
-                found.append(importers.read(path, format, mapping))
+                imported.append(importers.read(path, format, mapping))
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
-    table = found[0].table
-    if len(found) > 1:
-        table = importers.together([one.table for one in found])
-    counts = {str(one.report.path): dict(one.report.excluded) for one in found}
+    table = imported[0].table
+    if len(imported) > 1:
+        table = importers.together([one.table for one in imported])
+    counts = {str(one.report.path): dict(one.report.excluded) for one in imported}
     texts = tables.metadata([], imported=json.dumps(counts, ensure_ascii=False))
     tables.write_table(tables.from_frame(table), out, texts)
-    for one in found:
+    for one in imported:
         _show(one.report)
-    if len(found) > 1:
+    if len(imported) > 1:
         excluded = outcome.counts(table)
         kept = len(table) - sum(excluded.values())
         _show(importers.Report(out, "all together", len(table), kept, excluded))
