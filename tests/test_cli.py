@@ -10,6 +10,8 @@ import pytest
 
 from wsjax import __version__, predictions
 from wsjax.cli.main import main
+from wsjax.cli.terminal import INTERRUPTED
+from wsjax.errors import WsjaxError
 from wsjax.hardware.machine import hardware_names, load_hardware
 from wsjax.schema.columns import INTERVAL_COLUMNS, PREDICTION_COLUMNS
 from wsjax.tables.parquet import read_table
@@ -159,6 +161,13 @@ def test_version_and_help(capsys):
     assert jax.devices()[0].device_kind in shown
     shown = run(capsys, "--help").out
     assert all(verb in shown for verb in ("predict", "sweep", "hardware"))
+
+
+def test_help_documents_every_exit_code(capsys):
+    shown = run(capsys, "--help").out
+    errors = [WsjaxError, *WsjaxError.__subclasses__()]
+    for code in {0, INTERRUPTED, *(error.exit_code for error in errors)}:
+        assert f"• {code}: " in shown
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
