@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wsjax
+from wsjax import tables
 from wsjax.cli.main import main
 from wsjax.errors import InputError
 from wsjax.fit import validation
@@ -26,8 +27,8 @@ from wsjax.fit.validation import Validated, Validation
 from wsjax.hardware.parameters import PARAMETERS
 from wsjax.schema.columns import LIMITERS
 from wsjax.spec.sweep_files import parse_spec
-from wsjax.sweeps import shards
-from wsjax.tables import parquet as tables
+from wsjax.sweeps import Sizes
+from wsjax.sweeps.layout import ShardRows
 from wsjax.views import fit_page, html, sweep_page, sweep_rows
 
 DATA = Path(__file__).parent / "data"
@@ -63,10 +64,8 @@ def swept(tmp_path_factory) -> Path:
     (folder / "mine.toml").write_text(mine)
     (folder / "shapes.csv").write_text(SHAPES)
     (folder / "small.toml").write_text(SPEC)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards, "SHARD_ROWS", 500)
-        patch.setattr(shards, "BLOCK_ROWS", 200)
-        wsjax.sweep(folder / "small.toml", folder / "out")
+    sizes = Sizes(chunk_rows=200, shard_rows=ShardRows(least=500, most=500))
+    wsjax.sweep(folder / "small.toml", folder / "out", sizes=sizes)
     return folder / "out"
 
 

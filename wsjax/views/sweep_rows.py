@@ -17,7 +17,7 @@ from wsjax import tables
 from wsjax.errors import InputError
 from wsjax.schema import COLUMNS, LIMITERS, PREDICTION_COLUMNS
 from wsjax.spec import Spec
-from wsjax.sweeps import numbers_of, part_of
+from wsjax.sweeps import given_numbers, shard_of
 
 CELLS = 400_000
 PROBLEMS = 2_000
@@ -106,8 +106,8 @@ def _folders(run: Spec, path: Path) -> dict[str, float]:
     machine = next((own for own in run.hardware if own.name == shard.get("hardware")), None)
     if machine is None:
         raise InputError(f"{path}: does not say which rows it holds; run the sweep again")
-    part = part_of(run, machine, shard["start"], shard["stop"])
-    found = numbers_of(part, run.output.partition_by, np.array([part.start]))
+    rows = shard_of(run, machine, shard["start"], shard["stop"])
+    found = given_numbers(rows, run.output.partition_by, np.array([rows.start]))
     return {name: np.ravel(value)[0] for name, value in found.items()}
 
 
