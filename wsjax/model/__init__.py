@@ -11,12 +11,13 @@ from wsjax.model.events import (
     PERSISTENT,
     PINGPONG,
     SERIAL,
+    Events,
     Outcome,
     Pipeline,
     isolate,
+    played,
     simulate_queue,
     start_carry,
-    step,
 )
 from wsjax.model.periodic import solve
 from wsjax.model.raster import raster as raster_of
@@ -28,6 +29,7 @@ __all__ = [
     "PINGPONG",
     "RELAXED",
     "SERIAL",
+    "Events",
     "Family",
     "Machine",
     "Outcome",
@@ -41,10 +43,10 @@ __all__ = [
     "isolated",
     "kernel",
     "lower_bound",
+    "played",
     "raster_of",
     "simulate_queue",
     "slopes",
     "solve",
     "start_carry",
-    "step",
 ]

@@ -84,13 +84,14 @@ def _steps(p: Pipeline, s: State, length, count) -> State:
         done_a, done_b, newest_end, turn, math_wait, dma_wait = carry
         i, free = slot
         active = i < count
-        next_a, next_b, waited = load(p, done_a, done_b, free)
-        ready = next_b + p.load_latency_us
+        loads = load(p, done_a, done_b, free)
+        ready = loads.done_b + p.load_latency_us
         start = jnp.maximum(ready, turn)
         end = start + p.compute_us
         first = s.in_tile + i == 0
         drained = jnp.where(first, newest_end, jnp.maximum(newest_end, ready))
-        after = (next_a, next_b, end, end, math_wait + (start - turn), dma_wait + waited)
+        waits = math_wait + (start - turn), dma_wait + loads.wait
+        after = (loads.done_a, loads.done_b, end, end, *waits)
         carry = jax.tree.map(lambda new, old: jnp.where(active, new, old), after, carry)
         return carry, jnp.where(active, jnp.where(in_flight, drained, end), free)
 

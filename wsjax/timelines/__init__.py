@@ -1,11 +1,19 @@
 """When each load and compute happens, and why."""
 
-from wsjax.timelines.comparison import Comparison, compare, configuration, measured, over_ctas
-from wsjax.timelines.critical import name as limiter_name
 from wsjax.timelines.explaining import MORE, Explanation, explain, explanation
 from wsjax.timelines.replay import check, replay_trace, summary
-from wsjax.timelines.scene import Measured as MeasuredScene
-from wsjax.timelines.scene import Scene, Window, parts, path_text, title
+from wsjax.timelines.scene import (
+    Comparison,
+    MeasuredScene,
+    Scene,
+    Window,
+    compare,
+    measured,
+    over_ctas,
+    parts,
+    path_text,
+    title,
+)
 from wsjax.timelines.scene import scene as scene_of
 from wsjax.timelines.slices import (
     COLD,
@@ -23,9 +31,10 @@ from wsjax.timelines.slices import (
     tracks,
 )
 from wsjax.timelines.slices import slices as slices_of
+from wsjax.timelines.steps import limiter_name
 from wsjax.timelines.timeline import Timeline, trace
 from wsjax.timelines.timeline import timeline as timeline_of
-from wsjax.timelines.traces import Trace, read
+from wsjax.timelines.traces import Trace, configuration, read
 
 __all__ = [
     "COLD",
