@@ -28,7 +28,7 @@ from rich.table import Table
 
 from wsjax.engine import batch
 from wsjax.engine.programs import Form, formulas
-from wsjax.engine.sources import Source
+from wsjax.engine.rows import Source
 from wsjax.hardware.machine import load_hardware
 from wsjax.model import events
 from wsjax.model.events import Pipeline

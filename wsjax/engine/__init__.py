@@ -1,9 +1,13 @@
 """Many rows -> their times, compiled."""
 
 from wsjax.engine.batch import (
+    SIZES,
     columns,
     evaluate,
     evaluate_rows,
+    outcomes,
+    size_of,
+    split_rows,
     times_of_rows,
     times_on_device,
     times_us,
@@ -21,12 +25,13 @@ from wsjax.engine.programs import (
     reason_of,
     without,
 )
-from wsjax.engine.queues import SIZES, outcomes, pieces, size_of
 from wsjax.engine.rows import (
+    SHAPING,
     Axes,
     Base,
     Columns,
     Shape,
+    Source,
     assemble,
     axes_of,
     columns_at,
@@ -36,7 +41,6 @@ from wsjax.engine.rows import (
     over_devices,
     shape_of,
 )
-from wsjax.engine.sources import SHAPING, Source
 
 __all__ = [
     "SHAPING",
@@ -64,11 +68,11 @@ __all__ = [
     "on_one_device",
     "outcomes",
     "over_devices",
-    "pieces",
     "predict_row",
     "reason_of",
     "shape_of",
     "size_of",
+    "split_rows",
     "times_of_rows",
     "times_on_device",
     "times_us",

@@ -226,18 +226,18 @@ def _fields(packed: Packed, form: Form) -> dict[str, Any]:
         c = i.configuration._replace(schedule=SERIAL) if form.alone else i.configuration
         machine = without(i.machine, form.neutral)
         row = predict_row(c, machine, i.legal, single=form.single)
-        found = row.prediction._asdict()
+        columns = row.prediction._asdict()
         for name, exact in (("time_us", row.time_exact), ("dma_wait_us", row.all_exact)):
-            settled = exact | (row.prediction.reason > 0)
-            found[name] = jnp.where(settled, found[name], UNPROVED)
-        return found
+            known = exact | (row.prediction.reason > 0)
+            columns[name] = jnp.where(known, columns[name], UNPROVED)
+        return columns
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
 
 
 def _some(packed: Packed, fields: tuple[str, ...], form: Form) -> dict[str, Any]:
-    found = _fields(packed, form)
-    return {name: found[name] for name in fields}
+    columns = _fields(packed, form)
+    return {name: columns[name] for name in fields}
 
 
 _many = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=WIDE)
@@ -246,8 +246,8 @@ _few = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=BRIEF
 
 @partial(jax.jit, static_argnames=("fields", "form"), compiler_options=WIDE)
 def _pair(packed: Packed, fields: tuple[str, str], form: Form) -> Any:
-    found = _fields(packed, form)
-    first, second = (found[name] for name in fields)
+    columns = _fields(packed, form)
+    first, second = (columns[name] for name in fields)
     return lax.complex(first, second.astype(first.dtype))
 
 
@@ -261,14 +261,14 @@ def formulas(
     that is not exact. few: one program for all fields, which is compiled sooner and runs slower.
     """
     pairs = [pair for pair in PAIRS if {*pair} <= {*fields} and not few]
-    found: dict[tuple[str, ...], Any] = {pair: _pair(packed, pair, form) for pair in pairs}
+    results: dict[tuple[str, ...], Any] = {pair: _pair(packed, pair, form) for pair in pairs}
     left = tuple(name for name in fields if name not in {"tflops", *chain(*pairs)})
     if left:
-        found |= {(name,): x for name, x in (_few if few else _many)(packed, left, form).items()}
+        results |= {(name,): x for name, x in (_few if few else _many)(packed, left, form).items()}
     if "tflops" in fields:
-        times = next(x for names, x in found.items() if names[0] == "time_us")
-        found["tflops",] = _rates(packed, times)
-    return found
+        times = next(x for names, x in results.items() if names[0] == "time_us")
+        results["tflops",] = _rates(packed, times)
+    return results
 
 
 def tflops(c: Configuration, time_us):
