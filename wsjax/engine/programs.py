@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import Array, Float, Int8, Num
 
 from wsjax.engine.inputs import Inputs, Packed, unpack
 from wsjax.hardware import PARAMETERS, Parameters
@@ -80,7 +81,7 @@ class Row(NamedTuple):
     all_exact: Any
 
 
-def reason_of(c: Configuration, machine: Machine, legal=False):
+def reason_of(c: Configuration, machine: Machine, legal: Any = False) -> Int8[Array, ""]:
     """The code of the first check that fails, 0 where none does.
 
     A row that is legal by definition may still not be modelled.
@@ -135,7 +136,7 @@ def bracket(c: Configuration, machine: Machine) -> Bracket:
 def predict_row(
     c: Configuration,
     machine: Machine,
-    legal,
+    legal: Any,
     outcome: Outcome | None = None,
     *,
     single: bool = False,
@@ -155,7 +156,7 @@ def predict_row(
         outcome, time_exact, all_exact = closed(p)
     reason = jnp.int8(0) if legal is None else reason_of(c, machine, legal)
 
-    def known(x):
+    def known(x: Column) -> Column:
         return x if legal is None else jnp.where(reason == 0, x, jnp.nan)
 
     end_us = outcome.end_us + exchange_us(whole.full, whole.first, whole.last)
@@ -222,7 +223,7 @@ def _fields(packed: Packed, form: Form) -> dict[str, Any]:
     """All fields but `tflops`, for programs that drop what they do not return: traced but once."""
     inputs = unpack(packed)
 
-    def one(i: Inputs):
+    def one(i: Inputs) -> dict[str, Any]:
         c = i.configuration._replace(schedule=SERIAL) if form.alone else i.configuration
         machine = without(i.machine, form.neutral)
         row = predict_row(c, machine, i.legal, single=form.single)
@@ -271,13 +272,13 @@ def formulas(
     return results
 
 
-def tflops(c: Configuration, time_us):
+def tflops(c: Configuration, time_us: Column) -> Column:
     """The rate of a configuration (numbers as floats) that takes a time."""
     return 2.0 * c.m * c.n * c.k * c.batch / time_us / 1e6
 
 
 @jax.jit
-def _rates(packed: Packed, times_us):
+def _rates(packed: Packed, times_us: Num[Array, " rows"]) -> Float[Array, " rows"]:
     """The `tflops` of a chunk, of times that are alone or the first of a pair."""
     inputs = unpack(packed)
     axes = (inputs.axes.configuration, 0)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int, Int8
 
 from wsjax.engine.inputs import Inputs, Packed, pack, unpack
 from wsjax.engine.programs import neutral_names, reason_of
@@ -35,6 +36,8 @@ SHAPING = ("dtype_in", "dtype_out", *(fact for fact in Facts._fields if fact not
 """What of a problem and its machine decides about legality."""
 TRIED_ROWS = 2**20
 """Rows that are tried on a problem whose legality is found once for all problems."""
+Numbers = Any
+"""Rows' numbers: whole, NumPy's or JAX's, one or an array."""
 Columns = Mapping[str, Any]
 """Columns by name: arrays over rows, or numbers that all rows have."""
 
@@ -87,7 +90,7 @@ def axes_of(product: Product) -> Axes:
         return jax.device_put(Axes(values, tuple(np.int64(len(axis)) for axis in axes)))
 
 
-def digits(lengths: Sequence[Any], numbers) -> list[Any]:
+def digits(lengths: Sequence[Any], numbers: Numbers) -> list[Numbers]:
     """The position on each axis of the rows of these numbers; NumPy arrays or JAX's."""
     positions = []
     for length in reversed(lengths):
@@ -98,7 +101,7 @@ def digits(lengths: Sequence[Any], numbers) -> list[Any]:
 
 
 def columns_at(
-    names: Sequence[tuple[str, ...]], lengths: Sequence[Any], axes: Axes, numbers
+    names: Sequence[tuple[str, ...]], lengths: Sequence[Any], axes: Axes, numbers: Numbers
 ) -> dict[str, Any]:
     """The columns of the rows of these numbers, as `Product.take` gives those that vary."""
     return {
@@ -113,7 +116,7 @@ def lengthened(rows: np.ndarray, length: int) -> np.ndarray:
     return rows if len(rows) == length else rows[np.minimum(np.arange(length), len(rows) - 1)]
 
 
-def over_devices(rows):
+def over_devices(rows: Any) -> Any:
     """An array, its rows spread over the devices of this host if there are several and they divide
     them; then each computes its share of what depends on the array row by row."""
     devices = jax.local_devices()
@@ -123,7 +126,7 @@ def over_devices(rows):
     return jax.device_put(rows, sharding)
 
 
-def on_one_device(rows, turn: int):
+def on_one_device(rows: Any, turn: int) -> Any:
     """An array on one of the devices of this host, which take turns."""
     devices = jax.local_devices()
     return rows if len(devices) == 1 else jax.device_put(rows, devices[turn % len(devices)])
@@ -188,7 +191,7 @@ def assemble(base: Base, columns: Columns) -> tuple[Configuration, Machine]:
 
 
 @partial(jax.jit, static_argnames=("shape",))
-def _packed(base: Base, shape: Shape, axes: Axes, numbers) -> Packed:
+def _packed(base: Base, shape: Shape, axes: Axes, numbers: Int[Array, " rows"]) -> Packed:
     """What all rows share stays a scalar, but for m, which says how many rows there are."""
     c, machine = assemble(base, columns_at(shape.names, shape.lengths, axes, numbers))
     c = c._replace(m=jnp.broadcast_to(c.m, numbers.shape))
@@ -196,7 +199,9 @@ def _packed(base: Base, shape: Shape, axes: Axes, numbers) -> Packed:
 
 
 @partial(jax.jit, static_argnames=("shape",))
-def _reasons(base: Base, shape: Shape, axes: Axes, numbers):
+def _reasons(
+    base: Base, shape: Shape, axes: Axes, numbers: Int[Array, " rows"]
+) -> Int8[Array, " rows"]:
     row = columns_at(shape.names, shape.lengths, axes, numbers)
     return jnp.broadcast_to(reason_of(*assemble(base, row)), numbers.shape)
 

@@ -25,41 +25,51 @@ ping-pong, load latency, epilogues and MMAs in flight. This module is the defini
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from wsjax.model.arithmetic import Number, Truth
 from wsjax.schema import SCHEDULES
 
 SERIAL, PERSISTENT, PINGPONG, COOPERATIVE = range(len(SCHEDULES))
 MAX_STAGES = 32
 QUEUE_STEPS = 1024
 
-Number = Any
-"""A Python number, a scalar array, or, under vmap, one element of an array."""
-
 
 class Pipeline(NamedTuple):
-    """One CTA's work and how long each event takes: all that the recurrences know. Times in µs.
+    """One CTA's work and how long each event takes: all that the recurrences know.
 
     Fields that are Python numbers specialise the compiled program; arrays are data.
     """
 
     k_tiles: Number
+    """Steps an output tile."""
     tiles: Number
+    """Output tiles, one after the other; of `serial` each one alone."""
     stages: Number
+    """Slots of the ring: D."""
     load_a_us: Number
+    """The transfer of a step's tile of A."""
     load_b_us: Number
+    """The transfer of a step's tile of B."""
     load_startup_us: Number
+    """A DMA warp busy before each transfer; one DMA warp: twice a step."""
     load_latency_us: Number
+    """From the end of the transfer to data that MATH can read; loads overlap in it."""
     compute_us: Number
+    """MATH busy with a step."""
     epilogue_us: Number
+    """From an output tile's last compute to its C being stored."""
     schedule: Number
+    """SERIAL, PERSISTENT, PINGPONG or COOPERATIVE."""
     dma_warps: Number
+    """1: one DMA warp loads A and B; 2: each loads one of them."""
     mma_in_flight: Number
+    """0 or 1: MMAs that run on while MATH goes to the next step."""
 
 
 class Carry(NamedTuple):
@@ -135,7 +145,7 @@ class Loads(NamedTuple):
     wait: Number
 
 
-def load(pipeline: Pipeline, done_a, done_b, free) -> Loads:
+def load(pipeline: Pipeline, done_a: Number, done_b: Number, free: Number) -> Loads:
     """The loads of a step whose slot is free from `free` on, given those of the step before."""
     p = pipeline
     both_us = p.load_a_us + p.load_b_us
@@ -154,12 +164,12 @@ def load(pipeline: Pipeline, done_a, done_b, free) -> Loads:
     )
 
 
-def keeps_one_in_flight(pipeline: Pipeline):
+def keeps_one_in_flight(pipeline: Pipeline) -> Truth:
     """Whether a slot waits for the next step's data: an MMA in flight needs a second slot."""
     return (pipeline.mma_in_flight == 1) & (pipeline.stages >= 2)
 
 
-def start_carry(depth: int, like) -> Carry:
+def start_carry(depth: int, like: Number) -> Carry:
     """The carry before the first step: an empty ring at time zero."""
     zero, begin = jnp.zeros_like(like), jnp.zeros((), int)
     return Carry(begin, begin, zero, zero, jnp.zeros(depth, zero.dtype), zero, zero, zero, zero)
@@ -219,7 +229,7 @@ def isolate(pipeline: Pipeline) -> tuple[Pipeline, Number]:
     return once, jnp.where(serial, pipeline.tiles, 1)
 
 
-def outcome(carry: Carry, repeats) -> Outcome:
+def outcome(carry: Carry, repeats: Number) -> Outcome:
     """The end and waits of a finished run that repeats."""
     return Outcome(
         carry.epilogue_end * repeats, carry.math_wait * repeats, carry.dma_wait * repeats
