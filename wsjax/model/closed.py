@@ -226,7 +226,7 @@ def _never_waits(p: Pipeline, q: Slopes, epilogue: Number) -> Truth:
     skew = jnp.maximum(p.load_b_us, p.load_startup_us + p.load_b_us - p.load_a_us)
     backlog = jnp.maximum(epilogue - q.spare, 0.0) + p.load_latency_us + skew
     fits = backlog + p.compute_us <= (q.depth - 1) * q.load
-    fits &= ~q.in_flight | (p.load_latency_us + skew <= (q.depth - 2) * q.load)
+    fits &= jnp.logical_not(q.in_flight) | (p.load_latency_us + skew <= (q.depth - 2) * q.load)
     loads = (q.window_gain <= 0) & (p.compute_us < q.load) & (epilogue <= q.n * q.spare)
     return (steps <= q.depth) | (loads & fits)
 
