@@ -28,16 +28,16 @@ from rich.table import Table
 
 from wsjax.engine import batch
 from wsjax.engine.programs import Form, formulas
-from wsjax.engine.sources import Source
+from wsjax.engine.rows import Source
 from wsjax.hardware.machine import load_hardware
 from wsjax.model import events
 from wsjax.model.events import Pipeline
 from wsjax.schema.columns import COLUMNS, Configuration, with_defaults
 from wsjax.spec.sweep_files import Spec, load_spec, parse_spec
-from wsjax.sweeps.run import sweep
+from wsjax.sweeps import sweep
 from wsjax.sweeps.shards import in_order
-from wsjax.sweeps.winners import Contest
-from wsjax.tables import parquet as tables
+from wsjax.sweeps.topk import TopK
+from wsjax.tables.parquet import shard_options
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 QUICKSTART, BILLION = SWEEPS / "quickstart.toml", SWEEPS / "billion.toml"
@@ -149,20 +149,10 @@ def on_device() -> Iterator[Figure]:
         yield million(ON_DEVICE / seconds(one)[0])
 
 
-def contest(run: Spec) -> Contest:
-    """A best-of sweep's contest on its first machine."""
+def search_of(run: Spec) -> TopK:
+    """A best-of sweep's search on its first machine."""
     source = Source(run.hardware[0], run.product(run.hardware[0]))
-    return Contest(source, 10, run.predicate(), partial(batch.times_of_rows, source))
-
-
-def bounds() -> Iterator[Figure]:
-    """Bounds of families on problems: legal configurations that they cover, a second."""
-    billion = contest(load_spec(BILLION))
-    problems, laid = next(billion.chunks(0, 10**6)), billion.lay({}, 0)
-    covered = len(problems) * len(laid.twins)
-    none = np.full(len(problems), np.inf)
-    spent = seconds(lambda: billion.bounds_us(problems, laid, none))[0]
-    yield million(covered / spent, ">= 25", "legal rows")
+    return TopK(source, 10, run.predicate(), partial(batch.times_of_rows, source))
 
 
 def best_of_problems(problems: int, tokens: int) -> Iterator[Figure]:
@@ -170,20 +160,20 @@ def best_of_problems(problems: int, tokens: int) -> Iterator[Figure]:
     counts."""
     text = BILLION.read_text(encoding="utf-8")
     text = text.replace("to = 6784, step = 8", f"to = {tokens}, step = 1")
-    race = contest(parse_spec(text, BILLION))
-    chosen = np.arange(0, len(race.outer), max(len(race.outer) // problems, 1))
-    chunks = [chosen[at : at + race.chunk] for at in range(0, len(chosen), race.chunk)]
-    close = 0
+    search = search_of(parse_spec(text, BILLION))
+    chosen = np.arange(0, len(search.outer), max(len(search.outer) // problems, 1))
+    chunks = [chosen[at : at + search.chunk] for at in range(0, len(chosen), search.chunk)]
+    looked = 0
 
     def run() -> None:
-        nonlocal close
-        close = sum(found.close for _, found in in_order(race.winners, chunks))
+        nonlocal looked
+        looked = sum(best.bracketed for _, best in in_order(search.best_of, chunks, 4))
 
     passed = seconds(run, times=2)[0]
-    candidates = len(chosen) * len(race.inner)
+    candidates = len(chosen) * len(search.inner)
     yield million(candidates / passed, ">= 10,000 on a GPU", "candidates")
     yield Figure(candidates / 1e9, f"G candidates in {passed:.1f} s")
-    yield Figure(100 * close / candidates, "% of candidates looked at one by one")
+    yield Figure(100 * looked / candidates, "% of candidates looked at one by one")
 
 
 def best_of_command() -> Iterator[Figure]:
@@ -228,7 +218,7 @@ def whole_sweep(step: int) -> Iterator[Figure]:
         folder, numbers = Path(name), count()
         rows = sweep(run, folder / "table").rows
         table = pq.read_table(folder / "table").combine_chunks()
-        same = tables.shard_options(table.column_names)
+        same = shard_options(table.column_names)
         passed, alone, plain = turns(
             lambda: sweep(run, folder / str(next(numbers))),
             lambda: pq.write_table(table, folder / "alone.parquet", **same),
@@ -312,7 +302,6 @@ LINES: dict[str, Callable[[], Iterator[Figure]]] = {
     "nvMatmulHeuristics": heuristics,
     "scan of 64 k-tiles": scan,
     "row numbers -> times, on the device": on_device,
-    "bounds of a product sweep": bounds,
     "best ten of 2,000 problems": partial(best_of_problems, 2_000, 6784),
     "best ten of a billion, the command": best_of_command,
     "quantiles of 600 problems": partial(quantiles, 200),
@@ -326,7 +315,6 @@ LINES: dict[str, Callable[[], Iterator[Figure]]] = {
 ON_GPU: dict[str, Callable[[], Iterator[Figure]]] = {
     "scan of 64 k-tiles": scan,
     "row numbers -> times, on the device": on_device,
-    "bounds of a product sweep": bounds,
     "best ten of all problems": partial(best_of_problems, 10**9, 65_536),
     "quantiles of 3,000 problems": partial(quantiles, 1_000),
 }

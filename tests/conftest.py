@@ -1,7 +1,8 @@
 """All numeric tests run in float64 with strict promotion, as the product's spine does.
 
 Compiled programs are kept, as the command line keeps them: workers, the commands that tests start,
-and the next run share them.
+and the next run share them. Calls of the model's functions are checked against their annotations
+while programs are traced, which changes no program.
 """
 
 import os
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import jax
 import pytest
+from jaxtyping import install_import_hook
 
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
 KEPT = {
@@ -27,6 +29,7 @@ schedule = ["persistent", "pingpong"]
 """
 """A space of 216 kernels, which the programs of the other tests take in one piece."""
 
+install_import_hook("wsjax.model", "beartype.beartype")
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "standard")
 for name, value in KEPT.items():

@@ -18,8 +18,7 @@ from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports] (
 
 import wsjax
 from wsjax.cli.main import main
-from wsjax.sweeps import clusters
-from wsjax.sweeps.run import Summary
+from wsjax.sweeps import Summary, engines
 
 SPEC = """
 hardware = ["toy", "a6000-paper"]
@@ -169,15 +168,15 @@ def test_a_killed_driver_loses_nothing(address, spec, whole, tmp_path):
 def test_what_a_worker_cannot_do_is_said(address, spec, tmp_path, capsys, monkeypatch):
     """A worker's error is the driver's; so is its place, or another version of wsjax there."""
     arguments = ["sweep", str(spec), "--engine", "ray", "--address", address, "--out"]
-    write = clusters.make
+    write = engines.make_task
 
-    def elsewhere(task: clusters.Task):
+    def elsewhere(task: engines.Task):
         return write(task._replace(place=f"{task.place}-elsewhere"))
 
-    def older(task: clusters.Task):
+    def older(task: engines.Task):
         return write(task._replace(texts={**task.texts, "wsjax.version": "0.0.0"}))
 
-    def full(task: clusters.Task):
+    def full(task: engines.Task):
         raise OSError(28, "No space left on device", task.name)
 
     for name, function, code, message in (
@@ -185,7 +184,7 @@ def test_what_a_worker_cannot_do_is_said(address, spec, tmp_path, capsys, monkey
         ("b", older, 1, "the driver 0.0.0; install one everywhere"),
         ("c", full, 1, "hardware=toy/part-00000.parquet: No space left on device"),
     ):
-        monkeypatch.setattr(clusters, "make", function)
+        monkeypatch.setattr(engines, "make_task", function)
         assert main([*arguments, str(tmp_path / name)]) == code
         shown = capsys.readouterr().err
         assert message in shown

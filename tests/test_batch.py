@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from reference import Case, simulate
 
-from wsjax.engine import batch, queues
+from wsjax.engine import batch
 from wsjax.engine.programs import _fields
 from wsjax.hardware.machine import load_hardware, parse_hardware
 from wsjax.model import periodic
@@ -201,7 +201,7 @@ def test_float32_agrees_over_the_quickstart_sweep(machine):
 
 def test_a_second_chunk_compiles_nothing(monkeypatch):
     monkeypatch.setattr(batch, "CHUNKS", (512, 2048))
-    monkeypatch.setattr(queues, "SIZES", (512,))
+    monkeypatch.setattr(batch, "SIZES", (512,))
 
     def columns(seed):
         return random_columns(seed, 3 * batch.CHUNKS[-1] // 2)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -10,9 +11,8 @@ import pytest
 import wsjax
 from wsjax.cli.main import main
 from wsjax.spec.sweep_files import parse_spec
-from wsjax.sweeps import shards as shards_module
-from wsjax.sweeps import winners
-from wsjax.sweeps.run import Summary
+from wsjax.sweeps import Sizes, Summary, topk
+from wsjax.sweeps.layout import ShardRows
 
 TILES = """
 block_m = [64, 128, 256]
@@ -96,20 +96,15 @@ block_k = 64
 }
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Several shards, chunks, layouts and rounds, however few the rows."""
-    monkeypatch.setattr(shards_module, "SHARD_ROWS", 250)
-    monkeypatch.setattr(shards_module, "SHARD_CANDIDATES", 3000)
-    monkeypatch.setattr(winners, "ON_CPU", winners.Sizes((4,), 100, 256, 256, False))
-    monkeypatch.setattr(winners, "INNER_ROWS", 400)
-    monkeypatch.setattr(winners, "PENDING_ROWS", 300)
-    monkeypatch.setattr(winners, "PENDING_FAMILIES", 7)
-    monkeypatch.setattr(winners, "FIRST", 2)
+SMALL = Sizes(
+    shard_rows=ShardRows(least=250, most=250, candidates=3000),
+    best=topk.Sizes((4,), 100, lanes=256, first=2, inner_rows=400),
+)
+"""Several shards, chunks, layouts and rounds, however few the rows."""
 
 
 def swept(text: str, tmp_path, name: str) -> tuple[Summary, pd.DataFrame]:
-    summary = wsjax.sweep(parse_spec(text, f"{name}.toml"), tmp_path / name)
+    summary = wsjax.sweep(parse_spec(text, f"{name}.toml"), tmp_path / name, sizes=SMALL)
     return summary, pd.read_parquet(tmp_path / name)
 
 
@@ -136,29 +131,17 @@ def test_best_rows_are_those_of_a_sort(name, best, tmp_path):
     assert summary.fastest == whole.fastest
 
 
-@pytest.mark.parametrize("name", ["ties", "filter of both"])
-def test_accelerators_find_the_same_rows(name, tmp_path, monkeypatch):
-    text = f"{SPECS[name]}\n[output]\nbest = 5\n"
-    _, expected = swept(text, tmp_path, "bounded")
-    monkeypatch.setattr(winners, "ON_CPU", winners.ON_CPU._replace(whole=True))
-    _, found = swept(text, tmp_path, "whole")
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
-
-
 DIGEST = """
 import hashlib, sys
 from pathlib import Path
 import jax
 import numpy as np
+from wsjax.engine import Source
 from wsjax.spec import parse_spec
-from wsjax.sources import Source
 from wsjax.sweeps import sweep
-from wsjax import winners
 
-whole = winners.ON_CPU._replace(whole=True)
 digest = hashlib.sha256()
 for number, text in enumerate(sys.argv[2:]):
-    winners.ON_CPU = whole if number == 2 else winners.ON_CPU
     run = parse_spec(text, "devices.toml")
     folder = Path(sys.argv[1]) / str(number)
     sweep(run, folder)
@@ -171,7 +154,7 @@ print(len(rows.columns[0].sharding.device_set), digest.hexdigest())
 
 def test_two_devices_share_the_work_and_write_the_same_bytes(tmp_path):
     best = "\n[output]\nbest = 3\n"
-    texts = [SPECS["serial"], SPECS["serial"] + best, SPECS["serial"] + best]
+    texts = [SPECS["serial"], SPECS["serial"] + best]
 
     def found(devices: int) -> list[str]:
         flags = f"--xla_force_host_platform_device_count={devices}"
@@ -191,10 +174,10 @@ def test_two_devices_share_the_work_and_write_the_same_bytes(tmp_path):
     assert one[1] == two[1]
 
 
-def test_resumed_best_rows_are_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_CANDIDATES", 1000)
+def test_resumed_best_rows_are_the_same_bytes(tmp_path):
+    sizes = replace(SMALL, shard_rows=ShardRows(250, 250, candidates=1000))
     run = parse_spec(SPECS["ties"] + "[output]\nbest = 3\n", "ties.toml")
-    whole = wsjax.sweep(run, tmp_path / "whole")
+    whole = wsjax.sweep(run, tmp_path / "whole", sizes=sizes)
     files = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
     assert len(files) == whole.shards == 6
 
@@ -203,10 +186,10 @@ def test_resumed_best_rows_are_the_same_bytes(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        wsjax.sweep(run, tmp_path / "stopped", progress=stop_after)
+        wsjax.sweep(run, tmp_path / "stopped", sizes=sizes, progress=stop_after)
     kept = list((tmp_path / "stopped").iterdir())
     assert 0 < len(kept) < 6
-    again = wsjax.sweep(run, tmp_path / "stopped")
+    again = wsjax.sweep(run, tmp_path / "stopped", sizes=sizes)
     assert again.resumed == len(kept)
     assert {p.name: p.read_bytes() for p in (tmp_path / "stopped").iterdir()} == files
     assert again.best == whole.best

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 
 from wsjax import __version__, predictions
 from wsjax.cli.main import main
+from wsjax.cli.terminal import INTERRUPTED
+from wsjax.errors import WsjaxError
 from wsjax.hardware.machine import hardware_names, load_hardware
 from wsjax.schema.columns import INTERVAL_COLUMNS, PREDICTION_COLUMNS
 from wsjax.tables.parquet import read_table
@@ -160,6 +163,13 @@ def test_version_and_help(capsys):
     assert all(verb in shown for verb in ("predict", "sweep", "hardware"))
 
 
+def test_help_documents_every_exit_code(capsys):
+    shown = run(capsys, "--help").out
+    errors = [WsjaxError, *WsjaxError.__subclasses__()]
+    for code in {0, INTERRUPTED, *(error.exit_code for error in errors)}:
+        assert f"• {code}: " in shown
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_verbs_and_options(capsys, shell):
     script = run(capsys, f"completion {shell}").out
@@ -271,3 +281,23 @@ def test_a_sweep_file_is_no_machine(capsys, tmp_path):
     path.write_text("[columns]\nm = 1\n")
     shown = run(capsys, TOY.replace("toy", str(path)), 2)
     assert "is a sweep file, no machine; run it: wsjax sweep" in shown.err
+
+
+def test_the_summary_of_a_sweep_shows_whole_names_of_machines(capsys, tmp_path, monkeypatch):
+    names = [f"accelerator-of-2031-with-{count}-stacks-of-memory" for count in ("four", "eight")]
+    for name in names:
+        (tmp_path / f"{name}.toml").write_text(load_hardware("toy").text.replace("toy", name))
+    files = ", ".join(f'"{name}.toml"' for name in names)
+    (tmp_path / "s.toml").write_text(
+        f"hardware = [{files}]\n[columns]\nm = [512, 1024]\nn = 512\nk = 256\nblock_m = 64\n"
+        "block_n = 128\nblock_k = 64\nstages = 2\n"
+    )
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    command = ["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out")]
+    lines = re.sub("\x1b.*?m", "", run(capsys, command).out).splitlines()
+    assert not any("…" in line for line in lines)
+    start = next(i for i, line in enumerate(lines) if "hardware" in line)
+    column = lines[start].index("hardware")
+    cells = "".join(line[column:].split(" ")[0] for line in lines[start + 2 :])
+    assert all(name in cells for name in names)

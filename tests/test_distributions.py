@@ -14,9 +14,9 @@ from wsjax.cli.main import main
 from wsjax.engine import batch
 from wsjax.errors import InputError
 from wsjax.spec.sweep_files import parse_spec
-from wsjax.sweeps import shards
-from wsjax.sweeps.quantiles import GRID, QUANTILES, Tally, columns, distributions
-from wsjax.tables.parquet import rows as rows_at
+from wsjax.sweeps import Sizes
+from wsjax.sweeps.quantiles import GRID, QUANTILES, by_group, columns, distributions
+from wsjax.tables import rows as rows_at
 
 SPEC = """
 hardware = ["toy", "a6000-paper"]
@@ -72,12 +72,11 @@ def test_pieces_do_not_matter(rows, size):
     rows.sort(key=lambda pair: pair[0])
     groups = np.array([group for group, _ in rows])
     times = np.array([time for _, time in rows])
-    tally, found = Tally(), []
+    pieces = []
     for start in range(0, len(rows), size):
         some = slice(start, start + size)
-        found += tally.add(distributions(groups[some], times[some]))
-        found += tally.add([])
-    found += tally.end()
+        pieces += [distributions(groups[some], times[some]), []]
+    found = [one for some in by_group(pieces, 2) for one in some]
     table = columns(found)
     assert [one.group for one in found] == np.unique(groups).tolist()
     for position, group in enumerate(np.unique(groups)):
@@ -85,12 +84,12 @@ def test_pieces_do_not_matter(rows, size):
 
 
 def test_free_rows_have_a_bin():
-    tally = Tally()
-    assert tally.add(distributions(np.zeros(2, int), np.zeros(2))) == []
-    table = columns(tally.end())
+    (found,) = by_group([distributions(np.zeros(2, int), np.zeros(2))], 1)
+    table = columns(found)
     assert rows_at(table, [0])[0]["time_us_p50"] == 0.0
     assert rows_at(table, [0])[0]["bin_us"] == [2.0**-40]
-    assert columns(Tally().end())["bin_rows"].to_pylist() == []
+    assert [*by_group([], 1)] == [[]]
+    assert columns([])["bin_rows"].to_pylist() == []
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +103,10 @@ def every(tmp_path_factory) -> pd.DataFrame:
 @pytest.mark.parametrize(("block", "widening"), [(100, 1), (2**16, 1), (100, 2)])
 def test_rows_tell_what_all_rows_have(every, partition, block, widening, tmp_path, monkeypatch):
     """On an accelerator (`widening` > 1) histograms are made where times are."""
-    monkeypatch.setattr(shards, "BLOCK_ROWS", block)
+    sizes = Sizes(chunk_rows=block)
     monkeypatch.setattr(batch, "widening", lambda: widening)
     run = parse_spec(f'{SPEC}[output]\nkeep = "quantiles"\n{partition}\n', "small.toml")
-    summary = wsjax.sweep(run, tmp_path / "out", shard_rows=3)
+    summary = wsjax.sweep(run, tmp_path / "out", shard_rows=3, sizes=sizes)
     found = wsjax.open(tmp_path / "out").to_table().to_pandas()
     groups = {key: group["time_us"].to_numpy() for key, group in every.groupby(KEYS, observed=True)}
     assert len(found) == len(groups) == summary.rows == 24
@@ -123,7 +122,7 @@ def test_rows_tell_what_all_rows_have(every, partition, block, widening, tmp_pat
     assert len(before) == summary.shards >= 8
     lost = sorted(before)[1]
     lost.unlink()
-    again = wsjax.sweep(run, tmp_path / "out")
+    again = wsjax.sweep(run, tmp_path / "out", sizes=sizes)
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.parquet")} == before
     assert again == summary._replace(resumed=summary.shards - 1)
 

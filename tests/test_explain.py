@@ -12,9 +12,8 @@ from wsjax.hardware.machine import load_hardware
 from wsjax.hardware.parameters import PARAMETERS
 from wsjax.schema.columns import SCHEDULES
 from wsjax.schema.single import from_keywords, resolve
-from wsjax.timelines.explaining import _times_us, elasticities
+from wsjax.timelines.explaining import _times_us, elasticities, variants
 from wsjax.timelines.timeline import timeline
-from wsjax.timelines.variants import variants
 
 SHAPE = {"m": 4096, "n": 4096, "k": 4096, "block_m": 128, "block_n": 128, "block_k": 64}
 STEP = 1e-6

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wsjax
+from wsjax import tables
 from wsjax.cli.main import main
 from wsjax.errors import InputError
 from wsjax.fit import validation
@@ -26,8 +27,8 @@ from wsjax.fit.validation import Validated, Validation
 from wsjax.hardware.parameters import PARAMETERS
 from wsjax.schema.columns import LIMITERS
 from wsjax.spec.sweep_files import parse_spec
-from wsjax.sweeps import shards
-from wsjax.tables import parquet as tables
+from wsjax.sweeps import Sizes
+from wsjax.sweeps.layout import ShardRows
 from wsjax.views import fit_page, html, sweep_page, sweep_rows
 
 DATA = Path(__file__).parent / "data"
@@ -63,10 +64,8 @@ def swept(tmp_path_factory) -> Path:
     (folder / "mine.toml").write_text(mine)
     (folder / "shapes.csv").write_text(SHAPES)
     (folder / "small.toml").write_text(SPEC)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards, "SHARD_ROWS", 500)
-        patch.setattr(shards, "BLOCK_ROWS", 200)
-        wsjax.sweep(folder / "small.toml", folder / "out")
+    sizes = Sizes(chunk_rows=200, shard_rows=ShardRows(least=500, most=500))
+    wsjax.sweep(folder / "small.toml", folder / "out", sizes=sizes)
     return folder / "out"
 
 
@@ -290,6 +289,30 @@ def test_what_there_is_no_room_for_is_drawn(swept, table, tmp_path, monkeypatch)
     assert 1 <= len(data.machines) < 4
     assert len(data.slowdown) <= max(100, len(data.kernels["stages"]))
     check_cells(data, table)
+
+
+def test_of_many_machines_the_first_and_the_fastest_are_shown(tmp_path):
+    """256 machines that differ in two parameters: labels say only what differs."""
+    (tmp_path / "s.toml").write_text(
+        'hardware = "toy"\n[columns]\nm = [512, 1024]\nn = 512\nk = 256\nblock_m = [64, 128]\n'
+        "block_n = 128\nblock_k = 64\nstages = 2\n[hardware_parameters]\nsms = 4\n"
+        "compute_startup_us = { from = 1, to = 8, step = 1 }\n"
+        "load_latency_us = { from = 0, to = 31, step = 1 }\n"
+    )
+    wsjax.sweep(tmp_path / "s.toml", tmp_path / "out")
+    data = data_of(page_of(tmp_path / "out", tmp_path))
+    assert (data.all_machines, len(data.machines)) == (256, 32)
+    first = data.machines[0]
+    assert first["label"] == "toy load_latency_us=0 compute_startup_us=1 sms=4"
+    assert first["told_by"] == "load_latency_us · compute_startup_us"
+    names = first["told_by"].split(" · ")
+    table = pd.read_parquet(tmp_path / "out")
+    best = table.groupby([*names, "m"])["time_us"].min().groupby(names)
+    order = best.agg(lambda x: np.log(x).mean()).sort_values(kind="stable")
+    limit = order.iloc[31] + 1e-12
+    assert order.index[0] == (0, 1)
+    for machine in data.machines:
+        assert order[tuple(map(float, machine["short"].split(" · ")))] <= limit
 
 
 def test_roofs_are_those_of_the_machine():

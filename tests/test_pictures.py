@@ -12,7 +12,8 @@ import pytest
 from wsjax import trace
 from wsjax.cli.main import main
 from wsjax.errors import InputError
-from wsjax.timelines import comparison, traces
+from wsjax.timelines import scene as scenes
+from wsjax.timelines import traces
 from wsjax.timelines.scene import path_text, scene
 from wsjax.timelines.slices import columns, covered, merged
 from wsjax.timelines.timeline import Timeline
@@ -188,8 +189,8 @@ def test_periods_of_traced_kernels():
         start = one.events["data_ready_math_start"]
         tiles = start.reshape(-1, one.k_tiles)
         slow = [(row[-1] - row[0]) / (one.k_tiles - 1) for row in tiles]
-        assert comparison.period_us(start, one.k_tiles) == pytest.approx(np.mean(slow))
-    assert np.isnan(comparison.period_us(np.arange(4.0), 1))
+        assert scenes.period_us(start, one.k_tiles) == pytest.approx(np.mean(slow))
+    assert np.isnan(scenes.period_us(np.arange(4.0), 1))
 
 
 def test_traced_kernels_beside_predictions(capsys, tmp_path):
@@ -209,8 +210,8 @@ def test_traced_kernels_beside_predictions(capsys, tmp_path):
 
 def test_pictures_state_the_period_of_the_table(kernel):
     one = next(x for x in traces.read(TRACED) if "4pe0" in x.kernel[0])
-    ctas = [comparison.compare(one, kernel)._replace(measured_us=us) for us in (1.0, 3.0)]
-    mean = comparison.over_ctas(ctas)
+    ctas = [scenes.compare(one, kernel)._replace(measured_us=us) for us in (1.0, 3.0)]
+    mean = scenes.over_ctas(ctas)
     assert (mean.measured_us, mean.trace) == (2.0, one)
     assert mean.error == pytest.approx(kernel_error := mean.predicted_us / 2.0 - 1.0)
     titles = [axes.get_title(loc="left") for axes in picture_grid.figure([mean]).axes]
@@ -219,12 +220,12 @@ def test_pictures_state_the_period_of_the_table(kernel):
 
 def test_the_name_of_a_traced_kernel_says_its_configuration():
     pingpong = next(one for one in traces.read(TRACED) if "4pe0" in one.kernel[0])
-    own = comparison.configuration(pingpong)
+    own = traces.configuration(pingpong)
     expected = {"block_m": 128, "block_k": 64, "stages": 4, "dma_warps": 1, "math_warps": 8}
     assert own.items() >= expected.items()
     assert own["schedule"] == 2
     with pytest.raises(InputError, match="call it like m128n128k64s4d1w8e0"):
-        comparison.configuration(pingpong._replace(kernel=("mine", *pingpong.kernel[1:])))
+        traces.configuration(pingpong._replace(kernel=("mine", *pingpong.kernel[1:])))
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ import wsjax
 from wsjax.cli.main import main
 from wsjax.errors import InputError, WsjaxError
 from wsjax.spec.sweep_files import parse_spec
-from wsjax.sweeps import layout, shards
-from wsjax.tables import stores
-from wsjax.tables.parquet import configuration_column
+from wsjax.sweeps.layout import USUAL_ROWS, layout
+from wsjax.tables import configuration_column
+from wsjax.tables import files as stores
 
 SPEC = """
 hardware = ["toy", "h200"]
@@ -235,12 +235,12 @@ def test_a_directory_that_is_not_whole_is_not_opened(tmp_path):
 def bucket(monkeypatch) -> fs.FileSystem:
     """A file system in memory that stands in for an object store at mem://."""
     memory, _ = fs.FileSystem.from_uri("mock:///")
-    opened = stores._opened
+    opened = stores.open_uri
 
-    def open_uri(uri):
+    def opener(uri):
         return (memory, uri[6:]) if uri.startswith("mem://") else opened(uri)
 
-    monkeypatch.setattr(stores, "_opened", open_uri)
+    monkeypatch.setattr(stores, "open_uri", opener)
     return memory
 
 
@@ -315,16 +315,16 @@ def test_file_uris_are_directories(tmp_path):
     assert wsjax.open(uri).count_rows() == ROWS
     assert wsjax.sweep(uri, uri).resumed == 2
     with (
-        stores.Folder(tmp_path / "out").held(),
+        stores.store(tmp_path / "out").held(),
         pytest.raises(wsjax.WsjaxError, match="another sweep is writing here"),
     ):
         wsjax.sweep(uri, uri)
 
 
 def test_options_of_a_uri_stay_behind_the_path(bucket):
-    place = stores.Bucket("s3://b/x?region=here", bucket, "b/x")
+    place = stores.Store("s3://b/x?region=here", bucket, "b/x")
     assert place.shown("m=1/part-00000.parquet") == "s3://b/x/m=1/part-00000.parquet?region=here"
-    file = stores.Bucket("s3://b/x/p.parquet?region=here", bucket, "b/x/p.parquet")
+    file = stores.Store("s3://b/x/p.parquet?region=here", bucket, "b/x/p.parquet")
     assert stores.parent(file) == (place, "p.parquet")
 
 
@@ -344,7 +344,7 @@ def test_a_store_that_does_not_answer_is_named_without_its_keys(monkeypatch):
         raise OSError("no route to host\nmore")
 
     system = SimpleNamespace(get_file_info=get_file_info, type_name="s3")
-    monkeypatch.setattr(stores, "_opened", lambda uri: (system, uri.partition("@")[2]))
+    monkeypatch.setattr(stores, "open_uri", lambda uri: (system, uri.partition("@")[2]))
     for ask in (wsjax.open, lambda uri: wsjax.sweep(run(), uri)):
         with pytest.raises(WsjaxError) as error:
             ask("s3://me:a+secret@b/x?region=here")
@@ -378,7 +378,7 @@ def test_rows_of_a_file_stay_what_they_were(tmp_path):
 
 def test_files_are_some_at_least_of_a_sweep_that_takes_time():
     rows = {1: 2**18, 2**18: 2**18, 2**20 + 1: 2**18 + 1, 3 * 2**20: 3 * 2**18, 2**40: 2**20}
-    assert {candidates: shards.usual_rows(candidates) for candidates in rows} == rows
+    assert {candidates: USUAL_ROWS.usual(candidates) for candidates in rows} == rows
 
 
 def test_machines_of_a_sweep_have_the_same_columns(tmp_path):
@@ -406,12 +406,12 @@ def test_layout_covers_all_rows_once():
     for partition in ("", 'partition_by = "m"', 'partition_by = ["problem", "load_latency_us"]'):
         for best in ("", "best = 3"):
             for rows in (None, 1, 7, 10**6):
-                pieces = layout.layout(run(partition, best), rows)
+                shards = layout(run(partition, best), rows)
                 for machine in ("toy", "h200"):
-                    parts = [x.part for x in pieces if x.part.machine.name == machine]
+                    parts = [x for x in shards if x.machine.name == machine]
                     ends = [0, *(part.stop for part in parts)]
                     assert ends == [*(part.start for part in parts), ROWS // 2]
-                assert len({piece.name for piece in pieces}) == len(pieces)
+                assert len({shard.name for shard in shards}) == len(shards)
 
 
 def test_a_flipped_bit_is_noticed(tmp_path):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,12 +24,13 @@ from wsjax.errors import InputError, WsjaxError
 from wsjax.hardware.machine import load_hardware
 from wsjax.schema.columns import COLUMNS, PREDICTION_COLUMNS
 from wsjax.spec.sweep_files import parse_spec
-from wsjax.sweeps import blocks, dataset, engines
-from wsjax.sweeps import run as sweeps
+from wsjax.sweeps import Sizes, Summary, dataset
 from wsjax.sweeps import shards as shards_module
-from wsjax.sweeps.summary import Best, best_of
+from wsjax.sweeps.layout import ShardRows
+from wsjax.sweeps.rows import _repeated
+from wsjax.sweeps.summary import Highlights, reduced
 from wsjax.tables import parquet as tables
-from wsjax.tables.stores import Folder
+from wsjax.tables import store
 
 SPEC = """
 name = "small"
@@ -48,14 +50,14 @@ sms = { scale = [1, 2] }
 where = "block_m * block_n <= 8192 or problem == 'wide'"
 """
 SHAPES = "name,m,n,k\nwide,256,4096,512\ntall,4096,256,512\nodd,100,200,300\n"
+SMALL = Sizes(chunk_rows=100, shard_rows=ShardRows(least=256, most=256))
+"""Several shards, and several chunks in each."""
 CANDIDATES = 2 * 3 * 2 * 2 * 3 * 4 * 2 * 2
 
 
 @pytest.fixture
-def spec(tmp_path, monkeypatch) -> Path:
-    """A sweep with a problem file, a machine of its own, swept hardware, a filter; 5 shards."""
-    monkeypatch.setattr(shards_module, "SHARD_ROWS", 256)
-    monkeypatch.setattr(shards_module, "BLOCK_ROWS", 100)
+def spec(tmp_path) -> Path:
+    """A sweep with a problem file, a machine of its own, swept hardware, a filter."""
     folder = tmp_path / "spec"
     folder.mkdir()
     mine = load_hardware("toy").text.replace('"toy"', '"mine"').replace("1.0", "1.5")
@@ -65,12 +67,16 @@ def spec(tmp_path, monkeypatch) -> Path:
     return folder / "small.toml"
 
 
+def sweep(spec, out, **options) -> Summary:
+    return wsjax.sweep(spec, out, sizes=SMALL, **options)
+
+
 def shards(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
 
 
 def test_rows_are_those_that_predict_finds(spec, tmp_path):
-    summary = wsjax.sweep(spec, tmp_path / "out")
+    summary = sweep(spec, tmp_path / "out")
     found = pd.read_parquet(tmp_path / "out")
     assert summary.candidates == CANDIDATES
     assert summary.rows == len(found)
@@ -101,7 +107,7 @@ def test_rows_are_those_that_predict_finds(spec, tmp_path):
 
 def test_every_reader_opens_it(spec, tmp_path):
     out = tmp_path / "out"
-    rows = wsjax.sweep(spec, out).rows
+    rows = sweep(spec, out).rows
     query = f"SELECT count(*), min(time_us), any_value(schedule) FROM '{out}/*.parquet'"
     counted = duckdb.connect().execute(query).fetchall()[0]
     frames = [pd.read_parquet(out), pq.read_table(out).to_pandas()]
@@ -114,7 +120,7 @@ def test_every_reader_opens_it(spec, tmp_path):
 
 def test_files_are_the_same_each_time_and_when_resumed(spec, tmp_path):
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-    first = wsjax.sweep(spec, whole)
+    first = sweep(spec, whole)
     assert first.shards == 6
     assert first.resumed == 0
 
@@ -123,31 +129,31 @@ def test_files_are_the_same_each_time_and_when_resumed(spec, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        wsjax.sweep(spec, resumed, progress=stop_after)
+        sweep(spec, resumed, progress=stop_after)
     kept = shards(resumed)
     assert 0 < len(kept) < first.shards
     assert len(pd.read_parquet(resumed)) > 0
-    second = wsjax.sweep(spec, resumed)
+    second = sweep(spec, resumed)
     assert second.resumed == len(kept)
     assert second._replace(directory=whole, resumed=0) == first
     assert shards(resumed) == shards(whole)
-    assert wsjax.sweep(spec, whole).resumed == first.shards
+    assert sweep(spec, whole).resumed == first.shards
 
 
 def test_a_table_alone_repeats_the_sweep(spec, tmp_path):
-    wsjax.sweep(spec, tmp_path / "out")
+    sweep(spec, tmp_path / "out")
     part = (tmp_path / "out" / "part-00003.parquet").rename(tmp_path / "alone.parquet")
     for path in spec.parent.iterdir():
         path.unlink()
-    wsjax.sweep(part, tmp_path / "again")
+    sweep(part, tmp_path / "again")
     part.rename(tmp_path / "out" / "part-00003.parquet")
     assert shards(tmp_path / "again") == shards(tmp_path / "out")
-    assert wsjax.sweep(tmp_path / "again", tmp_path / "again").resumed == 6
+    assert sweep(tmp_path / "again", tmp_path / "again").resumed == 6
 
 
 def test_progress_and_best(spec, tmp_path):
     calls = []
-    summary = wsjax.sweep(spec, tmp_path / "out", progress=lambda *call: calls.append(call))
+    summary = sweep(spec, tmp_path / "out", progress=lambda *call: calls.append(call))
     assert calls == sorted(calls)
     assert calls[-1] == (CANDIDATES, CANDIDATES)
     found = pd.read_parquet(tmp_path / "out")
@@ -200,10 +206,10 @@ def test_best_is_the_same_whatever_the_pieces(each, problems):
         return [{name: v[i] for name, v in columns.items()} | {"row": i} for i in at]
 
     def run(size):
-        best = Best()
+        best = Highlights()
         for start in range(0, 500, size):
             piece = {name: values[start : start + size] for name, values in columns.items()}
-            best = best.followed_by(best_of(piece, ("problem",), each, partial(whole_rows, start)))
+            best = best.followed_by(reduced(piece, ("problem",), each, partial(whole_rows, start)))
         return best
 
     whole = run(500)
@@ -245,7 +251,7 @@ def test_a_sweep_over_launch_time_has_one_such_column(tmp_path):
 def test_no_rows_are_left(spec, tmp_path, where):
     """All are filtered away, or all that are left are illegal: the table is there, and empty."""
     spec.write_text(SPEC[: SPEC.index("[filter]")] + f'[filter]\nwhere = "{where}"\n')
-    summary = wsjax.sweep(spec, tmp_path / "out")
+    summary = sweep(spec, tmp_path / "out")
     assert summary.rows == 0
     assert summary.best == []
     found = pd.read_parquet(tmp_path / "out")
@@ -292,10 +298,10 @@ def test_other_directories_are_refused(spec, tmp_path):
 
 def test_shards_that_are_too_many_are_refused(spec, tmp_path):
     out = tmp_path / "out"
-    wsjax.sweep(spec, out)
+    sweep(spec, out)
     shutil.copy(out / "part-00000.parquet", out / "part-00006.parquet")
     with pytest.raises(InputError, match=r"part-00006\.parquet: is no shard of this sweep, which"):
-        wsjax.sweep(spec, out)
+        sweep(spec, out)
 
 
 def edit(path: Path, change) -> None:
@@ -335,30 +341,30 @@ def flip(path: Path, position: int) -> None:
 )
 def test_a_damaged_shard_is_made_again(spec, tmp_path, damage):
     out = tmp_path / "out"
-    whole = wsjax.sweep(spec, out)
+    whole = sweep(spec, out)
     before = shards(out)
     damage(out / "part-00001.parquet")
     assert shards(out) != before
     with pytest.warns(UserWarning, match=r"part-00001\.parquet: is damaged; it is made again"):
-        summary = wsjax.sweep(spec, out)
+        summary = sweep(spec, out)
     assert shards(out) == before
     assert summary == whole._replace(resumed=5)
 
 
 def test_two_sweeps_at_once_are_refused(tmp_path):
     with (
-        dataset.open_dataset(Folder(tmp_path / "d"), {"a": "b"}, ["part-00000.parquet"]),
+        dataset.open_dataset(store(tmp_path / "d"), {"a": "b"}, ["part-00000.parquet"]),
         pytest.raises(WsjaxError, match="another sweep is writing here"),
-        dataset.open_dataset(Folder(tmp_path / "d"), {"a": "b"}, ["part-00000.parquet"]),
+        dataset.open_dataset(store(tmp_path / "d"), {"a": "b"}, ["part-00000.parquet"]),
     ):
         pass
 
 
 def test_a_lost_file_is_written_again(spec, tmp_path):
-    wsjax.sweep(spec, tmp_path / "out")
+    sweep(spec, tmp_path / "out")
     before = shards(tmp_path / "out")
     (tmp_path / "out" / "part-00001.parquet").unlink()
-    assert wsjax.sweep(spec, tmp_path / "out").resumed == 5
+    assert sweep(spec, tmp_path / "out").resumed == 5
     assert shards(tmp_path / "out") == before
 
 
@@ -381,7 +387,7 @@ def test_command_line(spec, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out == ""
     assert main(["sweep", str(spec), "--out", str(spec.parent)]) == 2
     assert "holds files that no sweep wrote" in capsys.readouterr().err
-    with Folder(tmp_path / "results" / "small").held():
+    with store(tmp_path / "results" / "small").held():
         assert main(["sweep", str(spec)]) == 1
         assert "results/small: another sweep is writing here" in capsys.readouterr().err
     assert main(["sweep", str(spec), "--engine", "rey", "--shard-rows", "0"]) == 2
@@ -401,19 +407,21 @@ def test_ray_is_an_extra(spec, tmp_path, capsys, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from wsjax import shards, sweeps
-shards.SHARD_ROWS, shards.BLOCK_ROWS = 256, 100
+from wsjax import sweeps
+from wsjax.cli import main
+from wsjax.sweeps import Sizes
+from wsjax.sweeps.layout import ShardRows
+small = Sizes(chunk_rows=100, shard_rows=ShardRows(least=256, most=256))
+sweep = sweeps.sweep
 def stop(done, candidates):
     if done > 700:
         os.kill(os.getpid(), int(sys.argv[3]))
 if sys.argv[3] == "9":
-    sweeps.sweep(sys.argv[1], sys.argv[2], progress=stop)
+    sweep(sys.argv[1], sys.argv[2], progress=stop, sizes=small)
 else:
-    from wsjax import cli, sweep_console
-    from contextlib import nullcontext
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
-    sweep_console._progress = lambda *_, **__: nullcontext(stop)
-    sys.exit(cli.main(["sweep", sys.argv[1], "--out", sys.argv[2]]))
+    sweeps.sweep = lambda *a, **k: sweep(*a, **k | {"progress": stop, "sizes": small})
+    sys.exit(main(["sweep", sys.argv[1], "--out", sys.argv[2]]))
 """
 
 
@@ -429,22 +437,25 @@ def test_a_process_that_is_stopped_can_be_resumed(spec, tmp_path, number):
         assert "repeat the command to go on" in stopped.stderr
         assert "Traceback" not in stopped.stderr
     assert len(pd.read_parquet(out)) > 0
-    assert 0 < wsjax.sweep(spec, out).resumed < 6
-    wsjax.sweep(spec, whole)
+    assert 0 < sweep(spec, out).resumed < 6
+    sweep(spec, whole)
     left = {name for name in shards(out) if not name.startswith(".")}
     assert {name: shards(out)[name] for name in left} == shards(whole)
 
 
 FULL = """
 import resource, sys
-from contextlib import nullcontext
-from wsjax import cli, shards, sweep_console
-shards.SHARD_ROWS, shards.BLOCK_ROWS = 256, 100
+from wsjax import sweeps
+from wsjax.cli import main
+from wsjax.sweeps import Sizes
+from wsjax.sweeps.layout import ShardRows
+small = Sizes(chunk_rows=100, shard_rows=ShardRows(least=256, most=256))
+sweep = sweeps.sweep
 def fill(done, candidates):
     if done > 700:
         resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
-sweep_console._progress = lambda *_, **__: nullcontext(fill)
-sys.exit(cli.main(["sweep", sys.argv[1], "--out", sys.argv[2]]))
+sweeps.sweep = lambda *a, **k: sweep(*a, **k | {"progress": fill, "sizes": small})
+sys.exit(main(["sweep", sys.argv[1], "--out", sys.argv[2]]))
 """
 
 
@@ -455,15 +466,14 @@ def test_a_disk_that_is_full_is_named_and_loses_nothing(spec, tmp_path):
     assert stopped.returncode == 1
     assert re.fullmatch(rf"wsjax: {out}/part-0000[2-5]\.parquet: File too large\n", stopped.stderr)
     kept = shards(out)
-    assert 0 < wsjax.sweep(spec, out).resumed == len(kept) < 6
-    wsjax.sweep(spec, whole)
+    assert 0 < sweep(spec, out).resumed == len(kept) < 6
+    sweep(spec, whole)
     assert shards(out) == shards(whole)
 
 
-def test_memory_does_not_grow_with_rows(tmp_path, monkeypatch):
-    """Python's and NumPy's peak, at 10 times the rows, in blocks of one size."""
-    monkeypatch.setattr(shards_module, "SHARD_ROWS", 2**13)
-    monkeypatch.setattr(shards_module, "BLOCK_ROWS", 2**11)
+def test_memory_does_not_grow_with_rows(tmp_path):
+    """Python's and NumPy's peak, at 10 times the rows, in chunks of one size."""
+    small = Sizes(chunk_rows=2**11, shard_rows=ShardRows(least=2**13, most=2**13))
     peaks = []
     for sizes in (1, 2, 20):
         path = tmp_path / f"{len(peaks)}.toml"
@@ -473,7 +483,7 @@ def test_memory_does_not_grow_with_rows(tmp_path, monkeypatch):
             'stages = [1, 2]\nschedule = ["serial", "persistent"]\n'
         )
         tracemalloc.start()
-        rows = wsjax.sweep(path, tmp_path / str(len(peaks))).rows
+        rows = wsjax.sweep(path, tmp_path / str(len(peaks)), sizes=small).rows
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert rows == sizes * 12_000
@@ -498,7 +508,7 @@ def test_memory_follows_the_rows_of_a_file(tmp_path):
 
 
 def test_shards_say_what_they_are(spec, tmp_path):
-    summary = wsjax.sweep(spec, tmp_path / "out")
+    summary = sweep(spec, tmp_path / "out")
     texts = [tables.read_metadata(path) for path in sorted((tmp_path / "out").iterdir())]
     found = [json.loads(text.pop("shard")) for text in texts]
     assert len(found) == summary.shards
@@ -512,10 +522,9 @@ def test_shards_say_what_they_are(spec, tmp_path):
     assert texts[0].keys() == {"schema_version", "version", "hardware", "name", "spec"}
 
 
-def test_large_sweeps_are_warned_of(spec, tmp_path, monkeypatch):
-    monkeypatch.setattr(sweeps, "MANY", 1000)
+def test_large_sweeps_are_warned_of(spec, tmp_path):
     with pytest.warns(UserWarning, match=r"1,152 candidates: 6 files in .*out"):
-        wsjax.sweep(spec, tmp_path / "out")
+        wsjax.sweep(spec, tmp_path / "out", sizes=replace(SMALL, many=1000))
 
 
 def test_names_are_no_markup(spec, tmp_path, capsys):
@@ -537,7 +546,7 @@ def test_a_machine_that_costs_no_time_is_warned_of(spec, tmp_path):
     (spec.parent / "mine.toml").write_text(free)
     spec.write_text(SPEC.replace('"toy", ', "").split("[hardware_parameters]")[0])
     with pytest.warns(UserWarning, match="mine: no parameter of this machine costs time"):
-        wsjax.sweep(spec, tmp_path / "out")
+        sweep(spec, tmp_path / "out")
 
 
 @pytest.mark.parametrize("source", [None, 3, {"m": 1}])
@@ -572,7 +581,7 @@ def test_a_sweep_of_too_many_files_is_refused_at_once(output, tmp_path):
         wsjax.sweep(path, tmp_path / "out")
 
 
-def test_files_made_at_once_are_those_made_one_by_one(tmp_path, monkeypatch):
+def test_files_made_at_once_are_those_made_one_by_one(tmp_path):
     """And progress never goes back."""
     path = tmp_path / "many.toml"
     path.write_text(
@@ -581,10 +590,10 @@ def test_files_made_at_once_are_those_made_one_by_one(tmp_path, monkeypatch):
     )
     summaries, done = [], []
     for files in (1, 3):
-        monkeypatch.setattr(engines, "FILES", files)
-        out = tmp_path / str(files)
+        out, sizes = tmp_path / str(files), Sizes(files=files)
         progress = lambda now, of: done.append(now / of)  # noqa: E731
-        summaries.append(wsjax.sweep(path, out, shard_rows=40, progress=progress))
+        summary = wsjax.sweep(path, out, shard_rows=40, progress=progress, sizes=sizes)
+        summaries.append(summary)
         assert done == sorted(done)
         assert done.pop() == 1
         done.clear()
@@ -600,17 +609,16 @@ def test_a_file_that_fails_is_told_and_the_others_stay(tmp_path, monkeypatch):
         'hardware = "toy"\n[columns]\nm = { from = 64, to = 4096, step = 64 }\nn = 512\nk = 256\n'
         "block_m = 128\nblock_n = 64\nblock_k = 64\n"
     )
-    monkeypatch.setattr(engines, "FILES", 3)
     write = shards_module.write
 
-    def failing(place, texts, part, *rest):
-        if part.start == 40:
+    def failing(place, texts, shard, *rest):
+        if shard.start == 40:
             raise OSError(28, "No space left on device", "part-00002.parquet")
-        return write(place, texts, part, *rest)
+        return write(place, texts, shard, *rest)
 
     monkeypatch.setattr(shards_module, "write", failing)
     with pytest.raises(OSError, match="No space"):
-        wsjax.sweep(path, tmp_path / "out", shard_rows=20)
+        wsjax.sweep(path, tmp_path / "out", shard_rows=20, sizes=Sizes(files=3))
     names = {file.name for file in (tmp_path / "out").iterdir() if file.suffix == ".parquet"}
     assert {"part-00000.parquet", "part-00001.parquet"} <= names
     assert "part-00002.parquet" not in names
@@ -641,7 +649,7 @@ def test_verdicts_that_repeat_are_those_of_each_row(size):
     known = np.random.default_rng(size).integers(-1, 4, size).astype(np.int8)
     for start, stop in [(0, 1), (3, 250), (250, 251), (0, 3000), (999, 2001), (1000, 2000)]:
         found = np.resize(known, stop)[start:]
-        kept = blocks._repeated(known, start, stop)
+        kept = _repeated(known, start, stop)
         np.testing.assert_array_equal(kept.numbers, start + np.flatnonzero(found == 0))
         assert kept.filtered == np.sum(found == -1)
         assert kept.illegal[:4].tolist() == [np.sum(found == code) for code in range(4)]

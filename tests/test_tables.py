@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from wsjax import tables
 from wsjax.errors import InputError
 from wsjax.hardware.machine import load_hardware
 from wsjax.tables import files
-from wsjax.tables import parquet as tables
+from wsjax.tables.parquet import SCHEMA_VERSION
 
 TABLE = pa.table(
     {
@@ -118,7 +119,7 @@ def test_shards_are_the_same_bytes_each_time(tmp_path):
     found = tables.read_metadata(tmp_path / "a")
     assert found["spec"] == "x = 1"
     assert found["note"] == "last"
-    assert found["schema_version"] == str(tables.SCHEMA_VERSION)
+    assert found["schema_version"] == str(SCHEMA_VERSION)
     assert json.loads(found["hardware"]) == {"toy": load_hardware("toy").text}
 
 

@@ -11,13 +11,13 @@ from wsjax import trace
 from wsjax.engine import batch
 from wsjax.errors import InputError
 from wsjax.hardware.machine import load_hardware
-from wsjax.model.events import Pipeline
+from wsjax.model.events import Events, Pipeline
 from wsjax.schema.columns import SCHEDULES, Configuration
 from wsjax.schema.frame import resolve
-from wsjax.timelines import critical, stretch
+from wsjax.timelines import timeline as timelines
 from wsjax.timelines.scene import parts
 from wsjax.timelines.slices import COMPUTE, WAIT, filled_slots, slices, tracks
-from wsjax.timelines.steps import WAITS, Steps, count, play
+from wsjax.timelines.steps import WAITS, count, limiter_name, path, play, shares
 from wsjax.timelines.timeline import Timeline, timeline
 
 ENOUGH = 10**6
@@ -40,7 +40,7 @@ def pipeline(case: Case) -> Pipeline:
     )
 
 
-def dma_wait(p: Pipeline, s: Steps) -> float:
+def dma_wait(p: Pipeline, s: Events) -> float:
     return float(s.wait_b.sum() + (s.wait_a.sum() if p.dma_warps == 2 else 0.0))
 
 
@@ -62,12 +62,12 @@ def test_the_critical_path_is_as_long_as_the_play(kind):
     for case in random_cases(12, 60, kind, max_steps=600):
         p = pipeline(case)
         s = play(p, ENOUGH)
-        path = critical.path(p, s)
-        length = sum(critical.shares(p, path).values())
+        critical = path(p, s)
+        length = sum(shares(p, critical).values())
         np.testing.assert_allclose(length, np.nanmax(s.epilogue), rtol=1e-9, atol=1e-9)
         longer = p._replace(load_latency_us=p.load_latency_us + 0.25)
         grown = np.nanmax(play(longer, ENOUGH).epilogue)
-        least = np.nanmax(s.epilogue) + 0.25 * path.counts["load_latency_us"]
+        least = np.nanmax(s.epilogue) + 0.25 * critical.counts["load_latency_us"]
         assert grown >= least - 1e-9 * grown  # no path vanishes
 
 
@@ -119,7 +119,7 @@ def check(t: Timeline) -> None:
     assert filled.min() >= 0
     assert loading.min() >= 0
     assert (filled + loading).max() <= depth
-    spent = critical.shares(t.pipeline, t.path)
+    spent = shares(t.pipeline, t.path)
     total = sum(spent.values()) + t.figures["launch_us"] + t.first_us + t.last_us
     np.testing.assert_allclose(total, t.time_us, rtol=1e-9)
 
@@ -183,15 +183,15 @@ def test_stretching_keeps_waits_and_order(case, first_us, last_us, launch_us):
     tile = p.k_tiles
     grown = max(1.0 + first_us / max(played.epilogue[tile - 1], 1e-9), 0.0)
     events = played._asdict().items()
-    cold = Steps(*(x[:tile] * (1.0 if name in WAITS else grown) for name, x in events))
+    cold = Events(*(x[:tile] * (1.0 if name in WAITS else grown) for name, x in events))
     first_us = float(cold.epilogue[-1] - played.epilogue[tile - 1])
-    exchange = stretch.Exchange(first_us, last_us, 0.0, cold, cold)
+    exchange = timelines.Exchange(first_us, last_us, 0.0, cold, cold)
     if p.tiles == 1:
         first_us = last_us = 0.0
     room = end_us + first_us + last_us - max(played.math_wait.sum(), played.wait_b.sum())
     if room < 0.05 * end_us or case.schedule == "serial":
         return
-    found = stretch.drawn(p, played, stretch.shift(p, played, exchange), launch_us)
+    found = timelines.drawn(p, played, timelines.shift(p, played, exchange), launch_us)
     expected = launch_us + end_us + first_us + last_us
     assert found.epilogue[-1] == pytest.approx(expected, rel=1e-9, abs=1e-6)
     assert found.math_wait.sum() == pytest.approx(played.math_wait.sum(), rel=1e-9, abs=1e-6)
@@ -217,10 +217,10 @@ def test_a_case_by_hand():
 
 def test_what_limits_a_step_is_named():
     t = trace("h200-gluon", m=4096, n=4096, k=4096, **(BIG | {"stages": 2}), mma_in_flight=1)
-    assert critical.name(t.pipeline, "latency").startswith("latency-bound: 1 stage covers 0.")
-    assert "one held by the MMA in flight" in critical.name(t.pipeline, "latency")
-    assert critical.name(t.pipeline, "load").startswith("load-bound: a step loads for ")
-    assert critical.name(t.pipeline, "compute").startswith("compute-bound: a step computes for ")
+    assert limiter_name(t.pipeline, "latency").startswith("latency-bound: 1 stage covers 0.")
+    assert "one held by the MMA in flight" in limiter_name(t.pipeline, "latency")
+    assert limiter_name(t.pipeline, "load").startswith("load-bound: a step loads for ")
+    assert limiter_name(t.pipeline, "compute").startswith("compute-bound: a step computes for ")
 
 
 def test_mistakes():

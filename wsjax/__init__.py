@@ -1,4 +1,41 @@
-"""wsjax: how long warp-specialised GEMM kernels take, for millions of configurations a second."""
+"""wsjax: how long warp-specialised GEMM kernels take, for millions of configurations a second.
+
+**Glossary.** A kernel computes C = A B; its CTAs split C into output tiles.
+
+    problem       one GEMM: m n k, batch, dtypes, layout
+    tile          block_m block_n block_k: the part of C one CTA computes, and the k-depth of a step
+    k_tiles       steps an output tile: ceil(k / block_k)
+    step          one k-tile of one output tile: a load of tiles of A and B, and one compute
+    stages        slots of the circular buffer (ring) in shared memory: loads that can be ahead
+    tiles         output tiles: ceil(m / block_m) ceil(n / block_n) batch
+    wave          output tiles that are computed at one time, one a CTA
+    DMA warp      a producer warp, which issues loads; one for A and B, or one each (dma_warps)
+    MATH warps    the consumer warps, which compute and store (math_warps), in one or two groups
+    mma_in_flight whether a step's MMA may run on while MATH waits for the next step's data
+    schedule      how a CTA goes from one output tile to the next:
+                  serial        it ends; tiles never overlap
+                  persistent    the DMA warp loads the next tile during the epilogue
+                  pingpong      two MATH groups alternate: one's epilogue hides under the other's
+                                mainloop
+                  cooperative   two MATH groups share a tile; times as persistent
+    mainloop, epilogue  a tile's steps; what follows them: C is stored
+    raster, group_m     the order of output tiles: groups of group_m block rows
+    configuration problem, tile, stages, warps, schedule and the other columns of a row
+    machine       hardware: facts (SMs, sizes, limits) and parameters (rates, latencies, costs)
+    parameter     a continuous number of a machine's, with unit, neutral value and prior; fitted
+    family        parameters that belong to how kernels are written, not to the machine
+    time_us       the prediction; math_wait_us, dma_wait_us: MATH waits for data, DMA for slots
+    limiter       what sets a step's period: load, compute, or latency (the ring is too shallow)
+    method        how a row was computed: closed (formula), periodic (jumps), scan (step by step)
+    legal, reason whether a machine can run a configuration, and why not
+    extrapolated  outside the span of the table that a machine was fitted to
+    shard, chunk  a file of a sweep's results; rows that are predicted at once
+
+Units: µs, bytes, bytes per µs (1 B/µs = 1 MB/s), flop per µs.
+
+**What to read next.** README.md for the verbs; `python -m pydoc wsjax.model` for the equations, and
+its siblings: schema, hardware, engine, sweeps, fit, search, portfolio, timelines, views, cli.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

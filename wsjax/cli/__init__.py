@@ -1,15 +1,8 @@
 """The command line: one module a verb, with its signature and what it prints.
 
-`main` parses a command line (cyclopts), runs the verb, and turns errors into messages on stderr
-and an exit code:
-
-    0    done; of `optimize` and `choose`: proved, or the best that was found in the time given
-    1    could not go on: a full disk, no answer in the time given
-    2    wrong input: an option, a file or a cell; every mistake is named, with how to mend it. Of
-         `predict`: the configuration is illegal on that machine
-    3    no kernel, or no set of kernels, meets all constraints; those that conflict are named
-    130  interrupted by Ctrl-C, with what had been found until then
-    141  the reader of stdout has left
+`main` parses a command line (cyclopts), runs the verb, and turns errors into messages on stderr and
+an exit code. The codes stand in `app.HELP`, which `wsjax --help` shows; a reader of stdout that has
+left makes it 141.
 
 A verb is a thin layer: it checks options that exclude each other, calls one public function of
 wsjax (`predict` calls `wsjax.predictions`, `sweep` calls `wsjax.sweeps.sweep`, ...), and prints the

@@ -1,4 +1,4 @@
-"""The command line's application, its verbs about wsjax itself, and options that verbs share."""
+"""The command line's application, and options that verbs share."""
 
 import re
 from collections.abc import Sequence
@@ -41,21 +41,6 @@ app = App(
     version=version,
     suppress_keyboard_interrupt=False,
 )
-HARDWARE_HELP = """The machines that wsjax knows, and their files.
-
-A machine is a TOML file: facts (`sms`, `smem_bytes_per_sm` and `warp_size` are required) and
-continuous parameters, each optional with a neutral default, so that a minimal file is the paper's
-machine. Copy one (`wsjax hardware show toy > mine.toml`) and give its path to `--hardware`.
-
-- `h200` is `h200-cutlass`: fitted to measured CUTLASS kernels. `h200-gluon` is the same machine
-  with kernels written in Triton's Gluon. Predictions come with a 90 % interval (`time_us_lo`,
-  `time_us_hi`), and `extrapolated` is true outside the span of the fitted table.
-- `h200-datasheet`, `h100-sxm`, `a100-sxm`, `a6000`, `l40s`, `b200`, `mi300x` are starting points
-  from data sheets; their predictions are all extrapolated.
-- `a6000-paper` is the machine of the paper, `toy` one to work by hand.
-"""
-hardware = App(name="hardware", help=HARDWARE_HELP)
-app.command(hardware)
 
 
 @app.command(show=False)
@@ -141,25 +126,3 @@ class ConfigurationOptions:
 
 
 NOTHING_GIVEN = ConfigurationOptions()
-
-
-@hardware.command(name="list")
-def list_hardware() -> None:
-    """The shipped machines."""
-    from wsjax.hardware import hardware_names, load_hardware
-
-    row = "{:<14} {:>5} {:>12} {:>5}  {}"
-    print(row.format("name", "sms", "smem_bytes", "warp", "calibrated"))
-    for name in hardware_names():
-        machine = load_hardware(name)
-        facts = machine.facts
-        yes = "yes" if machine.calibrated else "no"
-        print(row.format(name, facts.sms, facts.smem_bytes_per_sm, facts.warp_size, yes))
-
-
-@hardware.command(name="show")
-def show_hardware(name: HardwareName, /) -> None:
-    """A machine's file: its facts and parameters, and where they come from."""
-    from wsjax.hardware import load_hardware
-
-    print(load_hardware(name).text.rstrip())

@@ -32,19 +32,18 @@ def explain(
     of each of the machine's parameters and of one more or less stage, tile size or warp; waves; and
     the time over the roofline's.
     """
-    from wsjax import schema
+    from wsjax import schema, timelines
     from wsjax.hardware import load_hardware
-    from wsjax.timelines import explanation
 
     machine, numbers = gather(
         lambda: load_hardware(hardware), lambda: schema.from_options(configuration.given())
     )
     with telling("explaining the kernel", quiet=json):
-        found = explanation(schema.resolve_one(numbers, machine.facts), machine)
+        explanation = timelines.explanation(schema.resolve_one(numbers, machine.facts), machine)
     if json:
-        show_json(record(found))
+        show_json(record(explanation))
     else:
-        _show(found, machine)
+        _show(explanation, machine)
     return 0
 
 

@@ -66,7 +66,7 @@ def calibrate(
     if ablate and quiet and report is None:
         raise InputError("--ablate with --quiet shows nothing; leave one out, or give --report")
     with telling("fitting parameters", quiet=quiet):
-        found = fit.calibrate(
+        calibration = fit.calibrate(
             list(tables),
             machine,
             name=out.stem,
@@ -77,16 +77,16 @@ def calibrate(
             seed=seed,
         )
     with replacing(out) as file:
-        file.write(found.hardware.text.encode())
+        file.write(calibration.hardware.text.encode())
     if report is not None:
-        fit.write_calibration(found, report)
+        fit.write_calibration(calibration, report)
     if not quiet:
-        _show_calibration(found, out, held_out)
+        _show_calibration(calibration, out, held_out)
     if ablate:
         with telling("leaving out each term", quiet=quiet):
-            left_out = fit.ablate(found, list(tables), held_out=held_out, seed=seed)
+            left_out = fit.ablate(calibration, list(tables), held_out=held_out, seed=seed)
         if report is not None:
-            fit.write_calibration(found, report, left_out)
+            fit.write_calibration(calibration, report, left_out)
         if not quiet:
             print("held-out problems without a term, the others fitted again")
             show_table(fit.ABLATION_HEADINGS, fit.ablation_cells(left_out))
@@ -138,16 +138,16 @@ def validate(
         *(partial(load_hardware, name) for name in names), partial(fit.prepare, report)
     )
     with telling("predicting what was measured", quiet=json):
-        found = [fit.validate(list(tables), machine) for machine in machines[:-1]]
+        validations = [fit.validate(list(tables), machine) for machine in machines[:-1]]
     if report is not None:
-        fit.write_validation(found[0], report)
+        fit.write_validation(validations[0], report)
     if json:
-        record = found[0].metrics.record()
+        record = validations[0].metrics.record()
         if against is not None:
-            record["against"] = found[1].metrics.record()
+            record["against"] = validations[1].metrics.record()
         show_json(record)
         return 0
-    _show_validation(found)
+    _show_validation(validations)
     _tell_report(report)
     return 0
 
@@ -187,32 +187,34 @@ def _check_out(out: Path) -> None:
     check_place(out)
 
 
-def _show_calibration(found: "Calibration", out: Path, held_out: float) -> None:
+def _show_calibration(calibration: "Calibration", out: Path, held_out: float) -> None:
     from wsjax import fit
 
-    figures = [("fitted problems", found.training)]
-    figures += [("held-out problems", found.held_out)] if found.held_out else []
-    show_table(fit.PARAMETER_HEADINGS, fit.parameter_cells(found), left=(0, 4, 5), spare=(4, 1))
+    figures = [("fitted problems", calibration.training)]
+    figures += [("held-out problems", calibration.held_out)] if calibration.held_out else []
+    show_table(
+        fit.PARAMETER_HEADINGS, fit.parameter_cells(calibration), left=(0, 4, 5), spare=(4, 1)
+    )
     _show_metrics(figures)
-    for one, other, correlation in found.correlated:
+    for one, other, correlation in calibration.correlated:
         print(f"the errors of {one} and {other} are correlated: {correlation:.3f}")
-    if found.undetermined:
-        print(f"not determined by these rows, so held: {', '.join(found.undetermined)}")
-    if found.excluded:
-        print(f"left out: {fit.excluded_text(found.excluded)}")
-    if held_out and found.held_out is None:
+    if calibration.undetermined:
+        print(f"not determined by these rows, so held: {', '.join(calibration.undetermined)}")
+    if calibration.excluded:
+        print(f"left out: {fit.excluded_text(calibration.excluded)}")
+    if held_out and calibration.held_out is None:
         print(f"no problem is held out by --held-out {held_out:g}: the figures are of fitted rows")
-    rows, count = found.training.rows, f"{found.fitted_rows:,}"
-    fitted = f"a sample of {count} of {rows:,}" if found.fitted_rows < rows else count
-    print(f"{fitted} rows fitted in {found.seconds:.1f} s; written to {out}")
+    rows, count = calibration.training.rows, f"{calibration.fitted_rows:,}"
+    fitted = f"a sample of {count} of {rows:,}" if calibration.fitted_rows < rows else count
+    print(f"{fitted} rows fitted in {calibration.seconds:.1f} s; written to {out}")
 
 
-def _show_validation(found: Sequence["Validation"]) -> None:
+def _show_validation(validations: Sequence["Validation"]) -> None:
     from wsjax import fit
     from wsjax.hardware import extrapolation
 
-    first = found[0]
-    for one in found:
+    first = validations[0]
+    for one in validations:
         print(f"{one.hardware.name} on {one.table}")
         _show_metrics(
             (f"{column} {word}".strip(), metrics) for column, word, metrics in fit.metrics_rows(one)

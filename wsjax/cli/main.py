@@ -13,6 +13,7 @@ from wsjax.cli import (  # noqa: F401 (they register their verbs)
     choose,
     explain,
     fit,
+    hardware,
     importing,
     optimize,
     predict,

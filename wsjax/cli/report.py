@@ -40,7 +40,7 @@ def report(
     from wsjax import views
 
     with progress(f"reading {source}") as advance:
-        found = views.report(source, out, progress=advance)
-    size = found.path.stat().st_size / 1e6
-    print(f"{found.kind}, {found.content}: {found.path} ({size:.1f} MB); open it in a browser")
+        page = views.report(source, out, progress=advance)
+    size = page.path.stat().st_size / 1e6
+    print(f"{page.kind}, {page.content}: {page.path} ({size:.1f} MB); open it in a browser")
     return 0

@@ -124,6 +124,7 @@ def _table(
             heading,
             justify="left" if is_text else "right",
             no_wrap=not is_text,
+            overflow="fold",
             min_width=len(heading),
         )
     for row in rows:
@@ -141,9 +142,9 @@ def _wide(table: "Table") -> int:
 
 def show_json(record: Any) -> None:
     """Print one JSON value; numbers that are not finite are null."""
-    from wsjax.tables import finite_values
+    from wsjax.tables import finite
 
-    print(json.dumps(finite_values(record), allow_nan=False))
+    print(json.dumps(finite(record), allow_nan=False))
 
 
 def number(value: float, digits: int) -> str:

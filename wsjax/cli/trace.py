@@ -105,19 +105,19 @@ def _matching(read: "list[Trace]", numbers: Mapping[str, int], path: Path) -> "l
     kernels: dict[tuple, list[Trace]] = {}
     for one in read:
         kernels.setdefault(one.kernel[:-1], []).append(one)
-    found = [
+    matching = [
         ctas
         for ctas in kernels.values()
         for own in [configuration(ctas[0])]
         if all(own.get(name, COLUMNS[name].default_number) == x for name, x in numbers.items())
     ]
-    if not found:
+    if not matching:
         raise InputError(
             f"{path}: none of its {len(kernels)} kernels is like that; it has "
             f"{_as_options(next(iter(kernels.values()))[0])} and others: leave options out to see "
             "all"
         )
-    return found
+    return matching
 
 
 def _check_count(out: Path, kernels: "Sequence[list[Trace]]") -> None:
@@ -161,9 +161,9 @@ def _show_timeline(t: "Timeline", compared: "Sequence[Comparison]") -> None:
     width = PIPE_WIDTH
     if sys.stdout.isatty():
         width = min(max(Console().width, WIDTHS[0]), WIDTHS[1])
-    found = timelines.scene_of(t, MOST_STEPS, [timelines.measured(one) for one in compared])
+    scene = timelines.scene_of(t, MOST_STEPS, [timelines.measured(one) for one in compared])
     console = Console(width=width, markup=False, emoji=False, highlight=False)
-    for line in (found.title, *found.notes, "", *views.timeline_text(found, width)):
+    for line in (scene.title, *scene.notes, "", *views.timeline_text(scene, width)):
         console.print(line)
 
 

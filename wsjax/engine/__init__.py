@@ -1,9 +1,36 @@
-"""Many rows -> their times, compiled."""
+"""Many rows -> their times, compiled: the spine from columns of numbers to columns of µs.
+
+**What it is for.** `evaluate` predicts rows given as columns, `evaluate_rows` rows of a product
+given by their numbers (a `Source`), which are made on the device. Both go the same way:
+
+1. `inputs`: what rows depend on (`Inputs`: configuration, machine, legality); columns that are
+   constant stay scalars, and all scalars travel in two arrays (`Packed`), because a call takes as
+   long as its arrays are many.
+2. `rows`: row i of a product from i, read in the mixed radix of the axes' lengths.
+3. `programs`: one row's prediction (`predict_row`: legality, durations, closed form), vmapped and
+   compiled for chunks of a few fixed sizes; the number of rows never makes a program, only which
+   columns vary (`Form`). Terms of parameters that are neutral in all rows are left out.
+4. `batch`: chunks through the programs on two host threads; rows whose closed form is not proved
+   are queued by ring depth and solved by jumps, what these leave is scanned.
+
+**What calls it.** `wsjax.predictions`, `wsjax.sweeps`, `wsjax.search`, `wsjax.portfolio`,
+`wsjax.fit`, `wsjax.timelines`.
+
+**What must stay so.** Few programs (a first call compiles one or two), none that depends on the
+number of rows, float64 throughout but where single precision is asked for, and the same bits for a
+row whatever its chunk: resumed sweeps compare bytes.
+
+**What to read next.** `wsjax.engine.programs.predict_row`, then `wsjax.model`.
+"""
 
 from wsjax.engine.batch import (
+    SIZES,
     columns,
     evaluate,
     evaluate_rows,
+    outcomes,
+    size_of,
+    split_rows,
     times_of_rows,
     times_on_device,
     times_us,
@@ -21,12 +48,13 @@ from wsjax.engine.programs import (
     reason_of,
     without,
 )
-from wsjax.engine.queues import SIZES, outcomes, pieces, size_of
 from wsjax.engine.rows import (
+    SHAPING,
     Axes,
     Base,
     Columns,
     Shape,
+    Source,
     assemble,
     axes_of,
     columns_at,
@@ -36,7 +64,6 @@ from wsjax.engine.rows import (
     over_devices,
     shape_of,
 )
-from wsjax.engine.sources import SHAPING, Source
 
 __all__ = [
     "SHAPING",
@@ -64,11 +91,11 @@ __all__ = [
     "on_one_device",
     "outcomes",
     "over_devices",
-    "pieces",
     "predict_row",
     "reason_of",
     "shape_of",
     "size_of",
+    "split_rows",
     "times_of_rows",
     "times_on_device",
     "times_us",

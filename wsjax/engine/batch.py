@@ -1,8 +1,9 @@
 """Many configurations -> their predicted times: the spine from columns of numbers to columns of µs.
 
 Chunks of rows go through one compiled program (`programs.formulas`: legality, durations, closed
-form) on two host threads. The rows whose closed form is not proved are gathered into queues and
-solved (`queues`). All arithmetic is float64, unless closed forms are asked for in float32.
+form) on two host threads. Rows whose closed form is not proved are gathered into queues of a few
+sizes, which go through the recurrences by jumps (`wsjax.model.solve`); what jumps leave unfinished
+is scanned step by step. All arithmetic is float64, unless closed forms are asked for in float32.
 """
 
 from collections import Counter
@@ -30,12 +31,10 @@ from wsjax.engine.programs import (
     opened,
     settled,
 )
-from wsjax.engine.queues import outcomes, queues, size_of
-from wsjax.engine.rows import host, lengthened, on_one_device, over_devices
-from wsjax.engine.sources import Source
+from wsjax.engine.rows import Source, host, lengthened, on_one_device, over_devices
 from wsjax.hardware import Hardware
-from wsjax.model import SERIAL, Machine
-from wsjax.schema import DTYPE_BYTES, DTYPES, METHODS, Configuration, Facts
+from wsjax.model import SERIAL, Machine, Outcome, Pipeline, simulate_queue, solve
+from wsjax.schema import DTYPE_BYTES, METHODS, Configuration, Facts
 
 FEW = 256
 """Rows of a program that is compiled soon, for tables that are too small to be worth another."""
@@ -43,6 +42,12 @@ CHUNKS = (8_192, 65_536, 131_072)
 THREADS = 2
 ALIGNMENT_BYTES = 64
 """Columns that lie at a multiple of it are read in place, others are copied."""
+SIZES = (64, 256, 4_096)
+"""The lengths of queues."""
+FEW_QUEUED = SIZES[1]
+"""Up to so many rows one queue, of rings of any depth, is enough: few programs are compiled."""
+DEPTHS = (4, 8, 16, 32)
+"""The deepest rings of queues."""
 TABLE = tuple(name for name in Prediction._fields if name not in PARTS)
 """What tables hold of a prediction."""
 
@@ -83,9 +88,9 @@ def times_on_device(source: Source, numbers: np.ndarray) -> tuple[jax.Array, np.
     feed = _numbered(source, numbers)
     with jax.enable_x64(True):
         part = feed.part(0, feed.rows, feed.size)
-        found = on_one_device(jnp.real(formulas(part, PAIRS[0], feed.form)[PAIRS[0]]), 0)
-        left = np.unpackbits(np.asarray(jnp.packbits(found == UNPROVED)), count=feed.rows)
-    return found, np.flatnonzero(left)
+        times = on_one_device(jnp.real(formulas(part, PAIRS[0], feed.form)[PAIRS[0]]), 0)
+        unproved = np.unpackbits(np.asarray(jnp.packbits(times == UNPROVED)), count=feed.rows)
+    return times, np.flatnonzero(unproved)
 
 
 def times_us(
@@ -162,22 +167,22 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
 
 def _evaluate(feed: _Feed, fields: tuple[str, ...]) -> dict[str, np.ndarray]:
     """These fields of the prediction of every row."""
-    made = Prediction._fields if feed.size == FEW else fields
-    found = {name: np.empty(feed.rows, KINDS[name]) for name in made}
-    _formulas(feed, found)
-    found = {name: found[name] for name in fields}
-    unproved = found["time_us"] == UNPROVED
-    left = unproved
-    if "dma_wait_us" in found:
-        left = unproved | (found["dma_wait_us"] == UNPROVED)
+    computed = Prediction._fields if feed.size == FEW else fields
+    results = {name: np.empty(feed.rows, KINDS[name]) for name in computed}
+    _formulas(feed, results)
+    results = {name: results[name] for name in fields}
+    no_time = results["time_us"] == UNPROVED
+    left = no_time
+    if "dma_wait_us" in results:
+        left = no_time | (results["dma_wait_us"] == UNPROVED)
     for at, prediction in _by_steps(feed, np.flatnonzero(left)):
-        new = unproved[at]
-        for name, column in found.items():
+        new = no_time[at]
+        for name, column in results.items():
             if name in ("dma_wait_us", "method"):
                 column[at] = getattr(prediction, name)
             else:
                 column[at] = np.where(new, getattr(prediction, name), column[at])
-    return found
+    return results
 
 
 def columns(
@@ -192,7 +197,7 @@ def columns(
     parameters = hardware.parameters._replace(**given)
     parameters = jax.tree.map(lambda x: np.asarray(x, float), parameters)
     sizes = np.asarray(DTYPE_BYTES)
-    rates = np.asarray([hardware.compute_ratio.get(name, 0.0) for name in DTYPES])
+    rates = np.asarray(hardware.rates)
     dtype_in, dtype_out = configurations.dtype_in, configurations.dtype_out
     machine = Machine(facts, parameters, sizes[dtype_in], sizes[dtype_out], rates[dtype_in])
     legal = False if legal_override is None else legal_override
@@ -206,7 +211,7 @@ def columns(
     return inputs, lengths.pop()
 
 
-def _formulas(feed: _Feed, found: dict[str, np.ndarray]) -> None:
+def _formulas(feed: _Feed, results: dict[str, np.ndarray]) -> None:
     """Fill columns by the closed form, in chunks, on several threads."""
 
     def run(start: int) -> None:
@@ -214,11 +219,11 @@ def _formulas(feed: _Feed, found: dict[str, np.ndarray]) -> None:
         start = max(start, 0)
         with jax.enable_x64(True):
             part = feed.part(start, stop, feed.size)
-            results = formulas(part, tuple(found), feed.form, few=feed.size == FEW)
-        for names, values in results.items():
+            computed = formulas(part, tuple(results), feed.form, few=feed.size == FEW)
+        for names, values in computed.items():
             held: Any = np.asarray(values)[: stop - start]
             for name, column in zip(names, (held.real, held.imag), strict=False):
-                found[name][start:stop] = column
+                results[name][start:stop] = column
 
     list(_threads().map(run, range(-feed.early, feed.rows, feed.size)))
 
@@ -232,19 +237,55 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
     stages = np.broadcast_to(c.stages, rows.shape)
     steps = np.broadcast_to(c.m * 1.0 * c.n * c.k / (c.block_m * c.block_n * c.block_k), rows.shape)
 
-    def solve(queue: np.ndarray) -> tuple[np.ndarray, Prediction]:
+    def settle(queue: np.ndarray) -> tuple[np.ndarray, Prediction]:
         with jax.enable_x64(True), jax.default_device(host()):
             full = inputs.spread(lengthened(queue, size_of(len(queue))))
             pipeline, prediction = opened(full)
             outcome, scanned = outcomes(pipeline, len(queue))
-            found = settled(jax.tree.map(np.asarray, prediction), full.configuration, outcome)
+            exact = settled(jax.tree.map(np.asarray, prediction), full.configuration, outcome)
         method = np.where(scanned, METHODS.index("scan"), METHODS.index("periodic"))
         return rows[queue], jax.tree.map(
-            itemgetter(slice(len(queue))), found._replace(method=method)
+            itemgetter(slice(len(queue))), exact._replace(method=method)
         )
 
     todo = queues(stages, steps)
-    yield from (_threads().map if len(todo) > 1 else map)(solve, todo)
+    yield from (_threads().map if len(todo) > 1 else map)(settle, todo)
+
+
+def size_of(rows: int) -> int:
+    """The least size that holds so many rows, or the greatest."""
+    return next((size for size in SIZES if rows <= size), SIZES[-1])
+
+
+def queues(stages: np.ndarray, steps: np.ndarray) -> list[np.ndarray]:
+    """Rows in queues, each of rings that one depth holds and with most steps first; few rows in one
+    queue, that few programs are compiled."""
+    depth = np.searchsorted(DEPTHS, stages) if len(stages) > FEW_QUEUED else np.zeros(len(stages))
+    order = np.lexsort((-steps, depth))
+    return [
+        queue
+        for same in np.unique(depth)
+        for queue in split_rows(order[depth[order] == same], SIZES[-1])
+    ]
+
+
+def outcomes(queue: Pipeline, rows: int) -> tuple[Outcome, np.ndarray]:
+    """The outcomes of a queue of one of `SIZES`, exact for its first `rows` pipelines, and which of
+    them are scanned."""
+    few = len(queue.stages) <= FEW_QUEUED
+    deepest = DEPTHS[-1] if few else np.asarray(queue.stages)[:rows].max()
+    depth = next(depth for depth in DEPTHS if depth >= deepest)
+    outcome, finished = jax.tree.map(np.array, solve(queue, rows, depth))
+    for left in split_rows(np.flatnonzero(~finished[:rows]), FEW_QUEUED):
+        rest = jax.tree.map(itemgetter(lengthened(left, size_of(len(left)))), queue)
+        for column, exact in zip(outcome, simulate_queue(rest), strict=True):
+            column[left] = exact[: len(left)]
+    return outcome, ~finished
+
+
+def split_rows(rows: np.ndarray, length: int) -> list[np.ndarray]:
+    """Rows, so many at a time."""
+    return [rows[start : start + length] for start in range(0, len(rows), length)]
 
 
 @cache

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Int
 
 from wsjax.model import Machine
 from wsjax.schema import Configuration
@@ -29,15 +30,15 @@ class Inputs(NamedTuple):
     legal: Any
 
     @property
-    def axes(self):
+    def axes(self) -> "Inputs":
         """vmap's in_axes: 0 for the columns that vary."""
         return jax.tree.map(lambda x: 0 if jnp.ndim(x) else None, self)
 
-    def take(self, rows) -> "Inputs":
+    def take(self, rows: Any) -> "Inputs":
         """The columns at `rows` (a slice or an index array); scalars stay."""
         return jax.tree.map(lambda x: x[rows] if np.ndim(x) else x, self)
 
-    def spread(self, rows) -> "Inputs":
+    def spread(self, rows: Int[np.ndarray, " rows"]) -> "Inputs":
         """The columns at `rows`, scalars repeated, so that every queue has one form."""
         return jax.tree.map(lambda x: x[rows] if np.ndim(x) else np.full(len(rows), x), self)
 

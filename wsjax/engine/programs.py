@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import Array, Float, Int8, Num
 
 from wsjax.engine.inputs import Inputs, Packed, unpack
 from wsjax.hardware import PARAMETERS, Parameters
@@ -80,7 +81,7 @@ class Row(NamedTuple):
     all_exact: Any
 
 
-def reason_of(c: Configuration, machine: Machine, legal=False):
+def reason_of(c: Configuration, machine: Machine, legal: Any = False) -> Int8[Array, ""]:
     """The code of the first check that fails, 0 where none does.
 
     A row that is legal by definition may still not be modelled.
@@ -135,7 +136,7 @@ def bracket(c: Configuration, machine: Machine) -> Bracket:
 def predict_row(
     c: Configuration,
     machine: Machine,
-    legal,
+    legal: Any,
     outcome: Outcome | None = None,
     *,
     single: bool = False,
@@ -155,7 +156,7 @@ def predict_row(
         outcome, time_exact, all_exact = closed(p)
     reason = jnp.int8(0) if legal is None else reason_of(c, machine, legal)
 
-    def known(x):
+    def known(x: Column) -> Column:
         return x if legal is None else jnp.where(reason == 0, x, jnp.nan)
 
     end_us = outcome.end_us + exchange_us(whole.full, whole.first, whole.last)
@@ -222,22 +223,22 @@ def _fields(packed: Packed, form: Form) -> dict[str, Any]:
     """All fields but `tflops`, for programs that drop what they do not return: traced but once."""
     inputs = unpack(packed)
 
-    def one(i: Inputs):
+    def one(i: Inputs) -> dict[str, Any]:
         c = i.configuration._replace(schedule=SERIAL) if form.alone else i.configuration
         machine = without(i.machine, form.neutral)
         row = predict_row(c, machine, i.legal, single=form.single)
-        found = row.prediction._asdict()
+        columns = row.prediction._asdict()
         for name, exact in (("time_us", row.time_exact), ("dma_wait_us", row.all_exact)):
-            settled = exact | (row.prediction.reason > 0)
-            found[name] = jnp.where(settled, found[name], UNPROVED)
-        return found
+            known = exact | (row.prediction.reason > 0)
+            columns[name] = jnp.where(known, columns[name], UNPROVED)
+        return columns
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
 
 
 def _some(packed: Packed, fields: tuple[str, ...], form: Form) -> dict[str, Any]:
-    found = _fields(packed, form)
-    return {name: found[name] for name in fields}
+    columns = _fields(packed, form)
+    return {name: columns[name] for name in fields}
 
 
 _many = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=WIDE)
@@ -246,8 +247,8 @@ _few = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=BRIEF
 
 @partial(jax.jit, static_argnames=("fields", "form"), compiler_options=WIDE)
 def _pair(packed: Packed, fields: tuple[str, str], form: Form) -> Any:
-    found = _fields(packed, form)
-    first, second = (found[name] for name in fields)
+    columns = _fields(packed, form)
+    first, second = (columns[name] for name in fields)
     return lax.complex(first, second.astype(first.dtype))
 
 
@@ -261,23 +262,23 @@ def formulas(
     that is not exact. few: one program for all fields, which is compiled sooner and runs slower.
     """
     pairs = [pair for pair in PAIRS if {*pair} <= {*fields} and not few]
-    found: dict[tuple[str, ...], Any] = {pair: _pair(packed, pair, form) for pair in pairs}
+    results: dict[tuple[str, ...], Any] = {pair: _pair(packed, pair, form) for pair in pairs}
     left = tuple(name for name in fields if name not in {"tflops", *chain(*pairs)})
     if left:
-        found |= {(name,): x for name, x in (_few if few else _many)(packed, left, form).items()}
+        results |= {(name,): x for name, x in (_few if few else _many)(packed, left, form).items()}
     if "tflops" in fields:
-        times = next(x for names, x in found.items() if names[0] == "time_us")
-        found["tflops",] = _rates(packed, times)
-    return found
+        times = next(x for names, x in results.items() if names[0] == "time_us")
+        results["tflops",] = _rates(packed, times)
+    return results
 
 
-def tflops(c: Configuration, time_us):
+def tflops(c: Configuration, time_us: Column) -> Column:
     """The rate of a configuration (numbers as floats) that takes a time."""
     return 2.0 * c.m * c.n * c.k * c.batch / time_us / 1e6
 
 
 @jax.jit
-def _rates(packed: Packed, times_us):
+def _rates(packed: Packed, times_us: Num[Array, " rows"]) -> Float[Array, " rows"]:
     """The `tflops` of a chunk, of times that are alone or the first of a pair."""
     inputs = unpack(packed)
     axes = (inputs.axes.configuration, 0)

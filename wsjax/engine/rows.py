@@ -1,36 +1,48 @@
-"""Rows from their numbers, on the device: nothing is sent there but the axes of the product.
+"""Rows of a product from their numbers, on the device: nothing is sent there but the axes.
 
 A row's number is read in the mixed radix of the axes' lengths, the last axis fastest; each digit
-picks the values of its axis' columns.
+picks the values of its axis' columns. `Source` holds a product and a machine, and makes what the
+programs take (`inputs.Packed`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int, Int8
 
+from wsjax.engine.inputs import Inputs, Packed, pack, unpack
+from wsjax.engine.programs import neutral_names, reason_of
 from wsjax.hardware import Hardware, Parameters
 from wsjax.model import Machine
 from wsjax.schema import (
     COLUMNS,
     DTYPE_BYTES,
-    DTYPES,
     SCHEDULES,
     Configuration,
     Facts,
     Product,
     deepest_stages,
 )
+from wsjax.spec import split
 
+UNSHAPING = ("sms", "cutlass_raster")
+SHAPING = ("dtype_in", "dtype_out", *(fact for fact in Facts._fields if fact not in UNSHAPING))
+"""What of a problem and its machine decides about legality."""
+TRIED_ROWS = 2**20
+"""Rows that are tried on a problem whose legality is found once for all problems."""
+Numbers = Any
+"""Rows' numbers: whole, NumPy's or JAX's, one or an array."""
 Columns = Mapping[str, Any]
+"""Columns by name: arrays over rows, or numbers that all rows have."""
 
 
-class Steps(NamedTuple):
+class Range(NamedTuple):
     """The values of a `range`: start, start + step, …"""
 
     start: Any
@@ -67,7 +79,7 @@ def axes_of(product: Product) -> Axes:
     axes = [axis for axis in product.axes if len(axis) > 1]
     values = tuple(
         tuple(
-            Steps(np.int64(held.start), np.int64(held.step))
+            Range(np.int64(held.start), np.int64(held.step))
             if isinstance(held, range)
             else np.asarray(held)
             for held in axis.values
@@ -78,22 +90,22 @@ def axes_of(product: Product) -> Axes:
         return jax.device_put(Axes(values, tuple(np.int64(len(axis)) for axis in axes)))
 
 
-def digits(lengths: Sequence[Any], numbers) -> list[Any]:
+def digits(lengths: Sequence[Any], numbers: Numbers) -> list[Numbers]:
     """The position on each axis of the rows of these numbers; NumPy arrays or JAX's."""
-    found = []
+    positions = []
     for length in reversed(lengths):
         quotient = numbers // length
-        found.append(numbers - quotient * length)
+        positions.append(numbers - quotient * length)
         numbers = quotient
-    return found[::-1]
+    return positions[::-1]
 
 
 def columns_at(
-    names: Sequence[tuple[str, ...]], lengths: Sequence[Any], axes: Axes, numbers
+    names: Sequence[tuple[str, ...]], lengths: Sequence[Any], axes: Axes, numbers: Numbers
 ) -> dict[str, Any]:
     """The columns of the rows of these numbers, as `Product.take` gives those that vary."""
     return {
-        name: held.start + held.step * digit if isinstance(held, Steps) else held[digit]
+        name: held.start + held.step * digit if isinstance(held, Range) else held[digit]
         for axis, values, digit in zip(names, axes.values, digits(lengths, numbers), strict=True)
         for name, held in zip(axis, values, strict=True)
     }
@@ -104,7 +116,7 @@ def lengthened(rows: np.ndarray, length: int) -> np.ndarray:
     return rows if len(rows) == length else rows[np.minimum(np.arange(length), len(rows) - 1)]
 
 
-def over_devices(rows):
+def over_devices(rows: Any) -> Any:
     """An array, its rows spread over the devices of this host if there are several and they divide
     them; then each computes its share of what depends on the array row by row."""
     devices = jax.local_devices()
@@ -114,7 +126,7 @@ def over_devices(rows):
     return jax.device_put(rows, sharding)
 
 
-def on_one_device(rows, turn: int):
+def on_one_device(rows: Any, turn: int) -> Any:
     """An array on one of the devices of this host, which take turns."""
     devices = jax.local_devices()
     return rows if len(devices) == 1 else jax.device_put(rows, devices[turn % len(devices)])
@@ -131,7 +143,8 @@ def host() -> Any:
 
 
 class Base(NamedTuple):
-    """What all rows share: `columns` of one value, the machine, bytes and rates of its dtypes."""
+    """What all rows share: `columns` of one value, the machine, and of each dtype (an array by its
+    code) the bytes of an element and the machine's relative compute throughput."""
 
     columns: Columns
     facts: Facts
@@ -142,13 +155,12 @@ class Base(NamedTuple):
 
 def base_of(hardware: Hardware, constants: Columns) -> Base:
     """The `Base` of rows on a machine, on the device."""
-    rates = [hardware.compute_ratio.get(name, 0.0) for name in DTYPES]
     base = Base(
         {name: np.asarray(value) for name, value in constants.items()},
         jax.tree.map(np.int64, hardware.facts),
         jax.tree.map(np.float64, hardware.parameters),
         np.asarray(DTYPE_BYTES),
-        np.asarray(rates),
+        np.asarray(hardware.rates),
     )
     with jax.enable_x64(True):
         return jax.device_put(base)
@@ -176,3 +188,91 @@ def assemble(base: Base, columns: Columns) -> tuple[Configuration, Machine]:
         facts, base.parameters._replace(**swept), in_bytes, out_bytes, base.rates[given["dtype_in"]]
     )
     return Configuration(*(given[name] for name in COLUMNS)), machine
+
+
+@partial(jax.jit, static_argnames=("shape",))
+def _packed(base: Base, shape: Shape, axes: Axes, numbers: Int[Array, " rows"]) -> Packed:
+    """What all rows share stays a scalar, but for m, which says how many rows there are."""
+    c, machine = assemble(base, columns_at(shape.names, shape.lengths, axes, numbers))
+    c = c._replace(m=jnp.broadcast_to(c.m, numbers.shape))
+    return pack(Inputs(c, machine, None))
+
+
+@partial(jax.jit, static_argnames=("shape",))
+def _reasons(
+    base: Base, shape: Shape, axes: Axes, numbers: Int[Array, " rows"]
+) -> Int8[Array, " rows"]:
+    row = columns_at(shape.names, shape.lengths, axes, numbers)
+    return jnp.broadcast_to(reason_of(*assemble(base, row)), numbers.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The rows of a product of configuration columns, and of what is swept of a machine; `single`:
+    closed forms are to be in float32."""
+
+    hardware: Hardware
+    product: Product
+    single: bool = False
+
+    @cached_property
+    def base(self) -> Base:
+        """What all rows share."""
+        return base_of(self.hardware, self.product.constants)
+
+    @cached_property
+    def neutral(self) -> tuple[str, ...]:
+        """Parameters whose terms no row has."""
+        parameters = self.hardware.parameters
+        swept = {name: np.zeros(1) for name in parameters._fields if name in self.product.names}
+        return neutral_names(parameters._replace(**swept))
+
+    @cached_property
+    def schedule(self) -> int | None:
+        """The schedule of all rows, if they have but one."""
+        if "schedule" not in self.product.names:
+            return COLUMNS["schedule"].default_number
+        constant = self.product.constants.get("schedule")
+        return None if constant is None else int(constant)
+
+    def packed(self, numbers: np.ndarray) -> Packed:
+        """Rows of these numbers that are legal, on the device."""
+        with jax.enable_x64(True):
+            return _packed(self.base, self._shape, self._axes, over_devices(numbers))
+
+    def few(self, numbers: np.ndarray) -> Inputs:
+        """The same as columns in memory, made by the host."""
+        base, axes = self._on_host
+        with jax.enable_x64(True):
+            return unpack(jax.tree.map(np.asarray, _packed(base, self._shape, axes, numbers)))
+
+    def reasons(self, numbers: np.ndarray) -> np.ndarray:
+        """Codes into limits.REASONS, 0 for rows that are legal."""
+        if self._same is not None:
+            return self._same[numbers % len(self._same)]
+        return self._reasons(numbers)
+
+    @cached_property
+    def _same(self) -> np.ndarray | None:
+        """The reasons of what is tried on any problem, if they are the same on all."""
+        outer, inner = split(self.product)
+        same = not {*SHAPING} & {*outer.names} - {*outer.constants}
+        few = len(inner) <= TRIED_ROWS
+        return self._reasons(np.arange(len(inner))) if same and few else None
+
+    def _reasons(self, numbers: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            return np.asarray(_reasons(self.base, self._shape, self._axes, numbers))
+
+    @cached_property
+    def _on_host(self) -> tuple[Base, Axes]:
+        with jax.enable_x64(True):
+            return jax.device_put((self.base, self._axes), host())
+
+    @cached_property
+    def _shape(self) -> Shape:
+        return shape_of(self.product)
+
+    @cached_property
+    def _axes(self) -> Axes:
+        return axes_of(self.product)

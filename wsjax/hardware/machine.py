@@ -33,7 +33,7 @@ from wsjax.errors import InputError, nearest
 from wsjax.hardware import checks
 from wsjax.hardware.parameters import INF, Parameters
 from wsjax.hardware.sections import BASIS_KEYS, FACTS, PARAMETERS, TABLES, TOP, unused_key
-from wsjax.schema import Facts
+from wsjax.schema import DTYPES, Facts
 
 __all__ = [
     "BASIS_KEYS",
@@ -78,6 +78,11 @@ class Hardware:
     span: dict[str, list[Any]] = field(default_factory=dict)
     spread: dict[str, Any] = field(default_factory=dict)
     text: str = field(default="", compare=False, repr=False)
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The `compute_ratio` of each dtype by its code, 0 for a dtype that has no rate."""
+        return tuple(self.compute_ratio.get(name, 0.0) for name in DTYPES)
 
 
 def hardware_names() -> list[str]:

@@ -33,11 +33,12 @@ which rises and then falls with the estimate, a lower one. If the bound that thi
 `reach_us`, so does the time.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
 from wsjax.hardware import INF
+from wsjax.model.arithmetic import Number
 from wsjax.model.closed import slopes
 from wsjax.model.durations import CLOCK_FLOP_PER_US, CLOCK_US, Machine, kernel
 from wsjax.model.events import MAX_STAGES, PINGPONG, SERIAL, Pipeline
@@ -52,27 +53,33 @@ class Family(NamedTuple):
     """The members' greatest `stages`; and how many CTAs of a serial kernel share an SM
     (`durations.ctas_per_sm`), the same for all."""
 
-    deepest: Any
-    ctas: Any
+    deepest: Number
+    ctas: Number
 
 
 class _Wave(NamedTuple):
-    """One wave's tile on the relaxed machine. start and rate (the slope of the DMA row): as in
-    `closed`; load: bytes over rate; latency: what a step's data take beyond."""
+    """One wave's tile on the relaxed machine. Times in µs."""
 
-    start_us: Any
-    rate_us: Any
-    load_us: Any
-    latency_us: Any
-    compute_us: Any
-    epilogue_us: Any
-    steps: Any
+    start_us: Number
+    """The end of the first step's compute: u + L + c of `closed`."""
+    rate_us: Number
+    """The slope of the DMA row: s of `closed`."""
+    load_us: Number
+    """A step's bytes over their rate."""
+    latency_us: Number
+    """What a step's data take beyond."""
+    compute_us: Number
+    """MATH busy with a step."""
+    epilogue_us: Number
+    """From the last compute to C being stored."""
+    steps: Number
+    """k-tiles an output tile."""
 
-    def slope_us(self, slowdown):
+    def slope_us(self, slowdown: Number) -> Number:
         """Time a step."""
         return jnp.maximum(self.rate_us, slowdown * self.compute_us)
 
-    def steady_us(self, slowdown, deepest):
+    def steady_us(self, slowdown: Number, deepest: Number) -> Number:
         """n M + V: the time of a tile's steps when its data keep coming, in the deepest ring."""
         slope_us = self.slope_us(slowdown)
         start_us = self.start_us + (slowdown - 1.0) * self.compute_us
@@ -80,7 +87,7 @@ class _Wave(NamedTuple):
         ring_us = jnp.maximum(start_us - deepest * slope_us, 0.0)
         return self.steps * slope_us + windows * ring_us
 
-    def alone_us(self, slowdown, deepest):
+    def alone_us(self, slowdown: Number, deepest: Number) -> Number:
         """The end of one tile alone, but for the slowdown of its epilogue."""
         start_us = self.start_us + (slowdown - 1.0) * self.compute_us
         steady_us = self.steady_us(slowdown, deepest) - self.slope_us(slowdown)
@@ -93,11 +100,13 @@ class _Launch(NamedTuple):
     first: _Wave
     full: _Wave
     last: _Wave
-    waves: Any
-    busy_us: Any
+    waves: Number
+    busy_us: Number
 
 
-def family_bound_us(c: Configuration, machine: Machine, family: Family, reach_us=INF):
+def family_bound_us(
+    c: Configuration, machine: Machine, family: Family, reach_us: Number = INF
+) -> Number:
     """A time, in µs, that no legal member of a family beats, or only if that is above `reach_us`.
 
     c (numbers as floats): the least of the family's values of `stages` and `write_back`, the
@@ -153,12 +162,12 @@ def _unqueued(p: Pipeline, family: Family) -> _Wave:
     )
 
 
-def _apart_us(machine: Machine, family: Family, launch: _Launch):
+def _apart_us(machine: Machine, family: Family, launch: _Launch) -> Number:
     """Several waves of a serial kernel."""
     hidden = machine.parameters.overhead_hidden
     share = hidden / (1.0 + hidden)
 
-    def exposed_us(wave: _Wave):
+    def exposed_us(wave: _Wave) -> Number:
         overhead_us = wave.epilogue_us + wave.load_us + wave.latency_us
         spare_us = jnp.maximum(wave.load_us, wave.compute_us) * (1.0 - 1.0 / family.ctas)
         some_us = jnp.minimum(overhead_us, wave.steps * spare_us)
@@ -170,7 +179,9 @@ def _apart_us(machine: Machine, family: Family, launch: _Launch):
     return between_us + launch.first.alone_us(1.0, family.deepest) + exposed_us(launch.last)
 
 
-def _joined_us(c: Configuration, machine: Machine, family: Family, launch: _Launch, reach_us):
+def _joined_us(
+    c: Configuration, machine: Machine, family: Family, launch: _Launch, reach_us: Number
+) -> Number:
     """Several waves whose tiles follow each other; `reach_us` is without the launch."""
     p, full, between = machine.parameters, launch.full, launch.waves - 2
     turns = jnp.maximum(family.deepest - 1.0, 1.0)
@@ -178,7 +189,7 @@ def _joined_us(c: Configuration, machine: Machine, family: Family, launch: _Laun
     arrival_us = full.load_us + full.latency_us
     slower = p.clock_drop * launch.busy_us / (launch.busy_us + 2.0 * CLOCK_US)
 
-    def ends_us(slowdown):
+    def ends_us(slowdown: Number) -> Number:
         """What is not between the first and the last tile."""
         start_us = full.start_us + (slowdown - 1.0) * full.compute_us
         alone_us = launch.first.alone_us(slowdown, family.deepest)
@@ -204,7 +215,7 @@ def _joined_us(c: Configuration, machine: Machine, family: Family, launch: _Laun
     return ends_us(slowdown) + between * tile_us - lost_us
 
 
-def _softest_us(machine: Machine, full: _Wave, turns):
+def _softest_us(machine: Machine, full: _Wave, turns: Number) -> Number:
     """At most `turns` times what softness adds to a step, in any ring of a family."""
     p = machine.parameters
     step_us = full.load_us + full.latency_us + full.compute_us

@@ -60,7 +60,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from wsjax.model.arithmetic import floor_div, inverse
+from wsjax.model.arithmetic import Number, Truth, floor_div, inverse
 from wsjax.model.events import (
     MAX_STAGES,
     PINGPONG,
@@ -73,18 +73,28 @@ from wsjax.model.events import (
 
 
 class Slopes(NamedTuple):
-    """The per-step terms of the module's docstring, and the step counts as floats."""
+    """The per-step terms of the module's docstring, in µs, and counts as floats."""
 
-    landing: jnp.ndarray  # u
-    load: jnp.ndarray  # s
-    period: jnp.ndarray  # M
-    spare: jnp.ndarray  # gamma
-    ring_gain: jnp.ndarray  # G
-    window_gain: jnp.ndarray  # H
-    in_flight: jnp.ndarray
-    n: jnp.ndarray
-    tiles: jnp.ndarray  # J
-    depth: jnp.ndarray  # D
+    landing: Number
+    """u: from a released slot to its data, but for the latency."""
+    load: Number
+    """s: the slope of the DMA row, time a step when loads bind."""
+    period: Number
+    """M: the larger slope, of loads or computes."""
+    spare: Number
+    """gamma = M - compute: how much MATH idles a step when loads bind."""
+    ring_gain: Number
+    """G: what a window of D steps round the ring lasts longer than D steps at M."""
+    window_gain: Number
+    """H: the same for the windows that there are, of D - 1 steps with an MMA in flight."""
+    in_flight: Truth
+    """Whether a slot waits for the next step's data."""
+    n: Number
+    """k-tiles an output tile."""
+    tiles: Number
+    """J: output tiles that follow each other."""
+    depth: Number
+    """D: slots of the ring."""
 
 
 def slopes(pipeline: Pipeline) -> Slopes:
@@ -105,7 +115,7 @@ def slopes(pipeline: Pipeline) -> Slopes:
     return Slopes(landing, load, period, spare, ring_gain, window_gain, in_flight, n, tiles, depth)
 
 
-def isolated(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
+def isolated(pipeline: Pipeline) -> tuple[Outcome, Truth, Truth]:
     """One tile alone (J = 1), always proved -> (outcome, True, whether dma_wait is proved)."""
     p, q = pipeline, slopes(pipeline)
     per_width = jnp.where(q.in_flight, inverse(jnp.maximum(q.depth - 1, 1.0)), inverse(q.depth))
@@ -123,7 +133,7 @@ def isolated(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     return Outcome(end, math_wait, dma_wait), jnp.bool_(True), waits_proved
 
 
-def overlapped(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
+def overlapped(pipeline: Pipeline) -> tuple[Outcome, Truth, Truth]:
     """Tiles that follow each other -> (outcome, end and math_wait proved, dma_wait proved)."""
     p, q = pipeline, slopes(pipeline)
     steps = q.n * q.tiles
@@ -210,13 +220,13 @@ def overlapped(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     return Outcome(end, math_wait, dma_wait), proved, proved & ((p.dma_warps == 1) | never)
 
 
-def _never_waits(p: Pipeline, q: Slopes, epilogue):
+def _never_waits(p: Pipeline, q: Slopes, epilogue: Number) -> Truth:
     """Whether neither of two DMA warps ever waits: load-bound, and the ring holds MATH's lag."""
     steps = q.n * q.tiles
     skew = jnp.maximum(p.load_b_us, p.load_startup_us + p.load_b_us - p.load_a_us)
     backlog = jnp.maximum(epilogue - q.spare, 0.0) + p.load_latency_us + skew
     fits = backlog + p.compute_us <= (q.depth - 1) * q.load
-    fits &= ~q.in_flight | (p.load_latency_us + skew <= (q.depth - 2) * q.load)
+    fits &= jnp.logical_not(q.in_flight) | (p.load_latency_us + skew <= (q.depth - 2) * q.load)
     loads = (q.window_gain <= 0) & (p.compute_us < q.load) & (epilogue <= q.n * q.spare)
     return (steps <= q.depth) | (loads & fits)
 
@@ -233,7 +243,7 @@ def _modular_inverses() -> np.ndarray:
 _INVERSES = _modular_inverses()
 
 
-def _greedy_windows(q: Slopes, steps, width, per_width):
+def _greedy_windows(q: Slopes, steps: Number, width: Number, per_width: Number) -> Number:
     """Windows of `width` steps laid end to end from step 1, none starting at a tile's first step.
 
     The k-th start is 1 + k*width until that is a multiple of n: k = (t*n - 1)/width with
@@ -250,7 +260,7 @@ def _greedy_windows(q: Slopes, steps, width, per_width):
     return cycles * in_cycle + floor_div(jnp.maximum(rest - 1, 0.0), per_width)
 
 
-def closed(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
+def closed(pipeline: Pipeline) -> tuple[Outcome, Truth, Truth]:
     """All schedules -> (outcome in µs, end and math_wait are exact, dma_wait is too).
 
     A `schedule` that is the Python number SERIAL compiles the formulas of one isolated tile alone.
@@ -261,7 +271,7 @@ def closed(pipeline: Pipeline) -> tuple[Outcome, jnp.ndarray, jnp.ndarray]:
     return Outcome(*(x * repeats for x in one)), proved, waits_proved
 
 
-def exchange_us(full: Pipeline, first: Pipeline, last: Pipeline):
+def exchange_us(full: Pipeline, first: Pipeline, last: Pipeline) -> Number:
     """What a kernel gains on `full` where its first and last wave last longer or shorter, in µs.
 
     The busiest CTA's first tile is exchanged for one of a cold wave, and its last, if it is not
@@ -269,7 +279,7 @@ def exchange_us(full: Pipeline, first: Pipeline, last: Pipeline):
     of `full`, and of `last` less that of `full`. For `serial` this is the exact sum over waves.
     """
 
-    def alone_us(pipeline: Pipeline):
+    def alone_us(pipeline: Pipeline) -> Number:
         return isolated(pipeline._replace(tiles=1.0))[0].end_us
 
     usual_us = alone_us(full)
@@ -277,7 +287,7 @@ def exchange_us(full: Pipeline, first: Pipeline, last: Pipeline):
     return alone_us(first) - usual_us + last_us
 
 
-def lower_bound(pipeline: Pipeline):
+def lower_bound(pipeline: Pipeline) -> Number:
     """A bound <= the exact end, in µs, from a few paths that always exist (see the graph above).
 
     The MATH row with its epilogues; the DMA row; as many windows as fit, end to end, over either

@@ -31,7 +31,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from wsjax.hardware import Parameters
-from wsjax.model.arithmetic import floor_div, inverse, inverses, is_number, scaled, soft_max
+from wsjax.model.arithmetic import (
+    Number,
+    floor_div,
+    inverse,
+    inverses,
+    is_number,
+    scaled,
+    soft_max,
+)
 from wsjax.model.events import COOPERATIVE, PINGPONG, SERIAL, Pipeline
 from wsjax.model.raster import Raster, raster
 from wsjax.model.traffic import Traffic, traffic
@@ -57,27 +65,39 @@ class Machine(NamedTuple):
 
     facts: Facts
     parameters: Parameters
-    in_bytes: Any
-    out_bytes: Any
-    rate: Any
+    in_bytes: Number
+    out_bytes: Number
+    rate: Number
 
 
 class Costs(NamedTuple):
     """Reciprocals of the rates, µs a byte or flop: products are cheaper than quotients, which a
     compiler neither repeats nor merges."""
 
-    load: Any
-    l2: Any
-    dram: Any
-    latency: Any
-    flop: Any
-    paper: Any
-    smem: Any
-    spill: Any
-    store: Any
-    direct: Any
-    drain: Any
-    sm: Any
+    load: Number
+    """µs a byte that an SM pulls."""
+    l2: Number
+    """µs a byte that the L2 slices serve, all SMs together."""
+    dram: Number
+    """µs a byte from or to DRAM, all SMs together."""
+    latency: Number
+    """µs of latency a byte of a step's boxes."""
+    flop: Number
+    """µs a flop of the configuration's dtype, on an SM."""
+    paper: Number
+    """µs a byte of operands, the paper's basis (0 on machines with flop rates)."""
+    smem: Number
+    """µs a byte of operands that the matrix unit reads from shared memory."""
+    spill: Number
+    """µs a byte of accumulators that spill."""
+    store: Number
+    """µs a byte of C that an epilogue stores."""
+    direct: Number
+    """µs a byte of C that is stored straight from registers."""
+    drain: Number
+    """µs a byte of the last wave's stores, all SMs together."""
+    sm: Number
+    """1 / SMs."""
 
 
 def costs(machine: Machine) -> Costs:
@@ -110,53 +130,67 @@ class Kernel(NamedTuple):
     full: Pipeline
     first: Pipeline
     last: Pipeline
-    launch_us: Any
+    launch_us: Number
 
 
 class _Wave(NamedTuple):
-    """What sets one wave apart: CTAs in flight, also as `share` of the SMs, and how many each has
-    (`per_ctas`: 1 / that); DRAM bytes a step, latency of misses, and the stores of the wave before
-    (of 1)."""
+    """What sets one wave apart."""
 
-    active: Any
-    share: Any
-    ctas: Any
-    per_ctas: Any
-    dram_bytes: Any
-    miss_us: Any
-    stores: Any
+    active: Number
+    """CTAs in flight."""
+    share: Number
+    """CTAs in flight an SM, of all SMs."""
+    ctas: Number
+    """CTAs of the busiest SM."""
+    per_ctas: Number
+    """1 / ctas."""
+    dram_bytes: Number
+    """From and to DRAM a step, of all CTAs."""
+    miss_us: Number
+    """Latency of a step's misses in L2, on average."""
+    stores: Number
+    """Whether a wave before it stores C meanwhile: 0 or 1."""
 
 
 class _Tile(NamedTuple):
     """What every wave of a configuration shares."""
 
     cost: Costs
-    per_stage: Any
-    per_depth: Any
-    matrix_us: Any
-    fixed_us: Any
-    box_us: Any
-    spilled_us: Any
-    unqueued: Any
-    epilogue_us: Any
-    early: Any
+    per_stage: Number
+    """1 / stages."""
+    per_depth: Number
+    """1 / (stages - 1) if an MMA in flight holds a slot, else 0."""
+    matrix_us: Number
+    """A step's matrix work: flop or operands from shared memory, whichever takes longer."""
+    fixed_us: Number
+    """A step's start-up, semaphores, and draining of MMAs if none stays in flight."""
+    box_us: Number
+    """Latency that grows with a step's bytes."""
+    spilled_us: Number
+    """A step's traffic of accumulators that spill."""
+    unqueued: Number
+    """The share of a step's MMAs that cannot be issued ahead."""
+    epilogue_us: Number
+    """From an output tile's last compute to C being stored, at the full clock."""
+    early: Number
+    """The share of a CTA's steps that softness slows: those after its ring has filled once."""
 
 
 class _Arrival(NamedTuple):
     """How long a step's bytes of one wave move, and the share of DRAM in that."""
 
-    moved_us: Any
-    dram_part: Any
+    moved_us: Number
+    dram_part: Number
 
 
 class _Step(NamedTuple):
     """A step of one wave, and of one CTA on an SM that others share (`serial`)."""
 
-    load_us: Any
-    latency_us: Any
-    compute_us: Any
-    period_us: Any
-    overhead_us: Any
+    load_us: Number
+    latency_us: Number
+    compute_us: Number
+    period_us: Number
+    overhead_us: Number
 
 
 def kernel(c: Configuration, machine: Machine) -> Kernel:
@@ -224,13 +258,13 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     return Kernel(warm._replace(**usual), cold, partial, launch_us)
 
 
-def _crowd(active, cost: Costs):
+def _crowd(active: Number, cost: Costs) -> tuple[Number, Number]:
     """`active` CTAs over the SMs, and how many the busiest SM has."""
     share = active * cost.sm
     return share, jnp.maximum(jnp.ceil(share - 1e-9), 1.0)
 
 
-def ctas_per_sm(c: Configuration, machine: Machine):
+def ctas_per_sm(c: Configuration, machine: Machine) -> Number:
     """CTAs of a serial kernel that fit an SM by shared memory and registers; others have one."""
     facts = machine.facts
     smem = smem_bytes(c, facts, machine.in_bytes, machine.out_bytes)
@@ -244,11 +278,13 @@ def ctas_per_sm(c: Configuration, machine: Machine):
     return jnp.where(c.schedule == SERIAL, fits, 1.0)
 
 
-def _arrivals(t: Traffic, p: Parameters, cost: Costs, slowdown, *waves: _Wave) -> list[_Arrival]:
+def _arrivals(
+    t: Traffic, p: Parameters, cost: Costs, slowdown: Number, *waves: _Wave
+) -> list[_Arrival]:
     """The `_Arrival` of each wave."""
     outside_us = scaled(cost.load, t.outside_bytes)
 
-    def move(wave: _Wave):
+    def move(wave: _Wave) -> tuple[Number, Number]:
         slices_bytes = t.slices_bytes + t.stored_bytes * wave.stores
         slices_us = scaled(cost.l2, wave.active * slices_bytes)
         ports_us = jnp.maximum(scaled(cost.load, wave.ctas) * t.inside_bytes, slices_us) * slowdown
@@ -269,7 +305,7 @@ def _step(
     p: Parameters,
     tile: _Tile,
     wave: _Wave,
-    slowdown,
+    slowdown: Number,
     arrival: _Arrival,
 ) -> _Step:
     load_us = jnp.maximum(p.load_issue_us * slowdown, arrival.moved_us)
@@ -310,7 +346,7 @@ def _step(
 
 
 def _tile(
-    c: Configuration, r: Raster, t: Traffic, machine: Machine, cost: Costs, per_waves
+    c: Configuration, r: Raster, t: Traffic, machine: Machine, cost: Costs, per_waves: Number
 ) -> _Tile:
     p, facts = machine.parameters, machine.facts
     pingpong = c.schedule == PINGPONG
@@ -352,7 +388,7 @@ def _tile(
     )
 
 
-def _slowdown(c: Configuration, r: Raster, p: Parameters, tile: _Tile, step: _Step):
+def _slowdown(c: Configuration, r: Raster, p: Parameters, tile: _Tile, step: _Step) -> Number:
     """The clock falls with the flop rate, within `CLOCK_US`, from 1 to 1 + clock_drop."""
     tile_us = jnp.where(c.schedule == SERIAL, step.overhead_us, tile.epilogue_us)
     tile_us = jnp.where(c.schedule == PINGPONG, 0.0, tile_us)

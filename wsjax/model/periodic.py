@@ -25,10 +25,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jaxtyping import Array, Bool, Float, Int
 
+from wsjax.model.arithmetic import Number, Truth
 from wsjax.model.events import (
     PINGPONG,
-    Number,
     Outcome,
     Pipeline,
     isolate,
@@ -50,21 +51,34 @@ class Snapshot(NamedTuple):
 
 
 class State(NamedTuple):
-    """One row in flight. `released[i]`, i < B, belongs to the step D - i before the next one."""
+    """One row in flight, before its next step. Times in µs since the CTA began."""
 
     tile: Number
+    """The output tile of the next step, from 0."""
     in_tile: Number
+    """The next step's k-tile in it, from 0."""
     done_a: Number
+    """The DMA warp that loads A is done with its last load (one DMA warp: the only one)."""
     done_b: Number
-    released: Number
+    """The same of the DMA warp that loads B."""
+    released: Float[Array, " depth"]
+    """Entry i, i < B, is the release of the step D - i before the next one; others are unused."""
     newest_end: Number
+    """The last compute's end, not before done_a."""
     turn: Number
+    """When MATH could compute the next step if its data were there."""
     epilogue_end: Number
+    """Ping-pong: the other group's last epilogue's end; else the same as `turn`."""
     last_end: Number
-    waits: Number
+    """The end of the last epilogue so far."""
+    waits: tuple[Number, Number]
+    """The waits of MATH and of the DMA warps so far, summed."""
     block: Snapshot
+    """The carry after the last full block of this tile."""
     checkpoint: Snapshot
+    """The carry at a tile's end, which later tiles are compared with."""
     blocks: Number
+    """How many blocks were run."""
 
 
 def begin(depth: int) -> State:
@@ -76,7 +90,7 @@ def begin(depth: int) -> State:
     return State(none, none, zero, zero, ring, zero, zero, zero, zero, waits, empty, empty, none)
 
 
-def _steps(p: Pipeline, s: State, length, count) -> State:
+def _steps(p: Pipeline, s: State, length: Number, count: Number) -> State:
     """`count` <= `length` = B steps of the current tile: one turn of the ring, or what is left."""
     in_flight = keeps_one_in_flight(p)
 
@@ -84,13 +98,14 @@ def _steps(p: Pipeline, s: State, length, count) -> State:
         done_a, done_b, newest_end, turn, math_wait, dma_wait = carry
         i, free = slot
         active = i < count
-        next_a, next_b, waited = load(p, done_a, done_b, free)
-        ready = next_b + p.load_latency_us
+        loads = load(p, done_a, done_b, free)
+        ready = loads.done_b + p.load_latency_us
         start = jnp.maximum(ready, turn)
         end = start + p.compute_us
         first = s.in_tile + i == 0
         drained = jnp.where(first, newest_end, jnp.maximum(newest_end, ready))
-        after = (next_a, next_b, end, end, math_wait + (start - turn), dma_wait + waited)
+        waits = math_wait + (start - turn), dma_wait + loads.wait
+        after = (loads.done_a, loads.done_b, end, end, *waits)
         carry = jax.tree.map(lambda new, old: jnp.where(active, new, old), after, carry)
         return carry, jnp.where(active, jnp.where(in_flight, drained, end), free)
 
@@ -112,7 +127,7 @@ def _steps(p: Pipeline, s: State, length, count) -> State:
     )
 
 
-def _times(s: State, length):
+def _times(s: State, length: Number) -> Float[Array, " times"]:
     """The carry's times relative to `turn`, as one vector (unused ring entries 0)."""
     used = jnp.arange(s.released.shape[0]) < length
     ring = jnp.where(used, s.released - s.turn, 0.0)
@@ -120,12 +135,12 @@ def _times(s: State, length):
     return jnp.concatenate([ring, rest, s.turn[None]])
 
 
-def _repeats(now, before, scale):
+def _repeats(now: Float[Array, " times"], before: Float[Array, " times"], scale: Number) -> Truth:
     """Whether two carries agree but for a constant (the last entry is absolute time)."""
     return jnp.all(jnp.abs(now[:-1] - before[:-1]) <= RTOL * scale)
 
 
-def _shift(s: State, periods, same, since: Snapshot) -> State:
+def _shift(s: State, periods: Number, same: Truth, since: Snapshot) -> State:
     """Move the carry by `periods` times what has passed since a snapshot, where it is the same."""
     periods = jnp.where(same, periods, 0)
     ahead = periods * (s.turn - since.times[-1])
@@ -141,7 +156,7 @@ def _shift(s: State, periods, same, since: Snapshot) -> State:
     )
 
 
-def _jump_in_tile(p: Pipeline, s: State, length, full) -> State:
+def _jump_in_tile(p: Pipeline, s: State, length: Number, full: Truth) -> State:
     """If this block repeats the one before, add all full blocks that the tile still holds."""
     times = _times(s, length)
     inside = times.at[-2].set(0.0)  # the other group's epilogue does not matter inside a tile
@@ -158,7 +173,7 @@ def _jump_in_tile(p: Pipeline, s: State, length, full) -> State:
     )
 
 
-def _finish_tile(p: Pipeline, s: State, length) -> State:
+def _finish_tile(p: Pipeline, s: State, length: Number) -> State:
     """At a tile's end: epilogue, next turn, and a jump over tiles if the checkpoint repeats."""
     epilogue_end = s.turn + p.epilogue_us
     alternates = p.schedule == PINGPONG
@@ -185,7 +200,7 @@ def _finish_tile(p: Pipeline, s: State, length) -> State:
     return s._replace(tile=s.tile + left * period, checkpoint=checkpoint._replace(tile=used))
 
 
-def _choose(condition, new: State, old: State) -> State:
+def _choose(condition: Truth, new: State, old: State) -> State:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
 
 
@@ -199,24 +214,31 @@ def block(p: Pipeline, s: State) -> State:
     return _choose(s.tile < p.tiles, after, s)
 
 
-def _finished(p: Pipeline, s: State):
+def _finished(p: Pipeline, s: State) -> Truth:
     return s.tile >= p.tiles
 
 
 class _Slots(NamedTuple):
-    """The queue in flight: each slot's pipeline, state and row; the next row; results so far."""
+    """The queue in flight."""
 
     pipeline: Pipeline
+    """Each slot's pipeline, arrays (slots,)."""
     state: State
-    row: Number
+    """Each slot's state, arrays (slots, …)."""
+    row: Int[Array, " slots"]
+    """The row of the queue that each slot runs."""
     next_row: Number
-    end_us: Number
-    waits: Number
-    finished: Number
+    """The first row that no slot has taken."""
+    end_us: Float[Array, " queue"]
+    """The end of the last epilogue of rows that have left."""
+    waits: tuple[Float[Array, " queue"], Float[Array, " queue"]]
+    """The waits of MATH and of the DMA warps of rows that have left."""
+    finished: Bool[Array, " queue"]
+    """Which rows left because they were done."""
 
 
 @partial(jax.jit, static_argnames=("depth",))
-def solve(queue: Pipeline, rows, depth: int) -> tuple[Outcome, Number]:
+def solve(queue: Pipeline, rows: Number, depth: int) -> tuple[Outcome, Bool[Array, " queue"]]:
     """The first `rows` pipelines of a queue (arrays of one length, rings of at most `depth` slots).
 
     Returns (outcome in µs, whether the row finished within MAX_BLOCKS blocks), in queue order.
@@ -227,10 +249,10 @@ def solve(queue: Pipeline, rows, depth: int) -> tuple[Outcome, Number]:
     advance = jax.vmap(lambda p, s: lax.fori_loop(0, 2, lambda _, s: block(p, s), s))
     fresh = jax.vmap(lambda _: begin(depth))(jnp.arange(slots))
 
-    def take(row):
+    def take(row: Int[Array, " slots"]) -> Pipeline:
         return jax.tree.map(lambda column: column[jnp.minimum(row, capacity - 1)], once)
 
-    def unfinished(q: _Slots):
+    def unfinished(q: _Slots) -> Truth:
         return jnp.any(q.row < rows)
 
     def turn(q: _Slots) -> _Slots:
@@ -249,7 +271,10 @@ def solve(queue: Pipeline, rows, depth: int) -> tuple[Outcome, Number]:
             row,
             q.next_row + jnp.sum(leaves),
             q.end_us.at[at].set(state.last_end, mode="drop"),
-            tuple(w.at[at].set(x, mode="drop") for w, x in zip(q.waits, state.waits, strict=True)),
+            (
+                q.waits[0].at[at].set(state.waits[0], mode="drop"),
+                q.waits[1].at[at].set(state.waits[1], mode="drop"),
+            ),
             q.finished.at[at].set(finished, mode="drop"),
         )
 

@@ -9,16 +9,16 @@ A CUTLASS kernel that is not told otherwise chooses its own order (`Facts.cutlas
 the shorter side of the tile grid, and always m fastest where every CTA has one tile (`serial`).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from wsjax.model.arithmetic import floor_div, inverse, inverses
+from wsjax.model.arithmetic import Number, floor_div, inverse, inverses
 from wsjax.model.events import SERIAL
 from wsjax.schema import Configuration, Facts
 
 
-def ceil_div(a, b, per_b=None):
+def ceil_div(a: Number, b: Number, per_b: Number | None = None) -> Number:
     """ceil(a / b) for whole positive numbers held as floats; exact below 2**49.
 
     per_b: `inverse` of b, if it is at hand.
@@ -27,47 +27,62 @@ def ceil_div(a, b, per_b=None):
 
 
 class Inverses(NamedTuple):
-    """1 / x of what others divide by: a block's sides, block_m + block_n (`edges`), counts."""
+    """1 / x of what others divide by."""
 
-    block_m: Any
-    block_n: Any
-    block_k: Any
-    edges: Any
-    tiles_m: Any
-    tiles_n: Any
-    k_tiles: Any
-    tiles: Any
-    group: Any
-    active: Any
+    block_m: Number
+    """1 / block_m, an element."""
+    block_n: Number
+    """1 / block_n, an element."""
+    block_k: Number
+    """1 / block_k, an element."""
+    edges: Number
+    """1 / (block_m + block_n), an element."""
+    tiles_m: Number
+    """1 / block rows of C."""
+    tiles_n: Number
+    """1 / block columns of C."""
+    k_tiles: Number
+    """1 / steps an output tile."""
+    tiles: Number
+    """1 / output tiles."""
+    group: Number
+    """1 / block rows a group of the raster order."""
+    active: Number
+    """1 / CTAs in flight in a full wave."""
 
 
 class Raster(NamedTuple):
-    """One configuration's tile grid and waves, counts as floats.
+    """One configuration's tile grid and waves, counts as floats."""
 
-    ctas_per_sm: CTAs that run on an SM together. active, active_last: CTAs in flight in a full
-    wave and in the last one. group: rows of tiles a group of the raster order has.
-    """
-
-    tiles_m: Any
-    tiles_n: Any
-    k_tiles: Any
-    tiles: Any
-    waves: Any
-    ctas_per_sm: Any
-    active: Any
-    active_last: Any
-    group: Any
+    tiles_m: Number
+    """Block rows of C: ceil(m / block_m)."""
+    tiles_n: Number
+    """Block columns of C: ceil(n / block_n)."""
+    k_tiles: Number
+    """Steps an output tile: ceil(k / block_k)."""
+    tiles: Number
+    """Output tiles, of all matrices of the batch."""
+    waves: Number
+    """Output tiles of the busiest CTA, or waves of CTAs of a serial kernel."""
+    ctas_per_sm: Number
+    """CTAs that run on an SM together."""
+    active: Number
+    """CTAs in flight in a full wave."""
+    active_last: Number
+    """CTAs in flight in the last wave."""
+    group: Number
+    """Block rows a group of the raster order."""
     per: Inverses
 
 
 class Window(NamedTuple):
     """Block rows and columns that some neighbouring tiles of the raster order span."""
 
-    rows: Any
-    cols: Any
+    rows: Number
+    cols: Number
 
 
-def raster(c: Configuration, facts: Facts, ctas_per_sm) -> Raster:
+def raster(c: Configuration, facts: Facts, ctas_per_sm: Number) -> Raster:
     """k_tiles = ceil(k/block_k), tiles = ceil(m/block_m) ceil(n/block_n) batch, and the waves.
 
     `grid_ctas` run at a time, or, where it is 0, `ctas_per_sm` on each SM.
@@ -114,7 +129,7 @@ def raster(c: Configuration, facts: Facts, ctas_per_sm) -> Raster:
     )
 
 
-def window(r: Raster, tiles) -> Window:
+def window(r: Raster, tiles: Number) -> Window:
     """What `tiles` neighbouring tiles span: whole groups of rows, or a part of one."""
     columns = tiles * r.per.group
     groups = jnp.maximum(1.0, columns * r.per.tiles_n)

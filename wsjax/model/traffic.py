@@ -18,12 +18,12 @@ others misses 1 + sharing log s times less, for whoever comes first fetches it f
 Measured on one H200 (see the design's section 2.4); all effects vanish in a neutral machine.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
 from wsjax.hardware import Parameters
-from wsjax.model.arithmetic import inverses, is_number, logarithm
+from wsjax.model.arithmetic import Number, Truth, inverses, is_number, logarithm
 from wsjax.model.raster import Raster, window
 from wsjax.schema import Configuration
 
@@ -38,24 +38,33 @@ LAYOUT_CODES_A_ACROSS = 2
 
 
 class Traffic(NamedTuple):
-    """A step's loads. Bytes are priced as above; per CTA, but `dram_*`: all CTAs of a full wave.
+    """A step's loads: bytes a step and CTA, priced as above, or shares of 1."""
 
-    stored_bytes: a tile's bytes of C, a step.
-    """
+    inside_bytes: Number
+    """What lies in the matrices."""
+    outside_bytes: Number
+    """What lies outside them, filled with zeros (not priced)."""
+    slices_bytes: Number
+    """What L2 serves, requests of neighbours for one tile merged."""
+    box_bytes: Number
+    """What latency grows with: the tiles' boxes."""
+    stored_bytes: Number
+    """An output tile's bytes of C, spread over its steps."""
+    dram_first_bytes: Number
+    """From and to DRAM in the first wave, of all its CTAs together."""
+    dram_later_bytes: Number
+    """From and to DRAM in a later full wave, of all its CTAs together."""
+    miss_first: Number
+    """The share of steps whose data come from DRAM, in the first wave."""
+    miss_later: Number
+    """The same in later waves."""
+    a_share: Number
+    """The share of A in a step's bytes."""
 
-    inside_bytes: Any
-    outside_bytes: Any
-    slices_bytes: Any
-    box_bytes: Any
-    stored_bytes: Any
-    dram_first_bytes: Any
-    dram_later_bytes: Any
-    miss_first: Any
-    miss_later: Any
-    a_share: Any
 
-
-def traffic(c: Configuration, r: Raster, p: Parameters, in_bytes, out_bytes) -> Traffic:
+def traffic(
+    c: Configuration, r: Raster, p: Parameters, in_bytes: Number, out_bytes: Number
+) -> Traffic:
     """The `Traffic` of one configuration."""
     per, per_capacity = r.per, 1.0 / p.l2_capacity_bytes
     depth_bytes = c.k * in_bytes * per.k_tiles
@@ -122,17 +131,17 @@ def traffic(c: Configuration, r: Raster, p: Parameters, in_bytes, out_bytes) -> 
     )
 
 
-def _spanned(span, most):
+def _spanned(span: Number, most: Number) -> Number:
     """Tiles of an operand that a wave spans, a whole number."""
     return jnp.clip(jnp.ceil(span - 1e-9), 1.0, most)
 
 
-def _missing(p: Parameters, sharers_a, sharers_b):
+def _missing(p: Parameters, sharers_a: Number, sharers_b: Number) -> tuple[Number, ...]:
     """How often a CTA that shares its tiles of A and B with so many misses."""
     if is_number(p.sharing, 0.0):
         return 1.0, 1.0
 
-    def hits(sharers):
+    def hits(sharers: Number) -> Number:
         return 1.0 + p.sharing * logarithm(jnp.maximum(sharers, 1.0))
 
     return inverses(hits(sharers_a), hits(sharers_b))
@@ -141,13 +150,13 @@ def _missing(p: Parameters, sharers_a, sharers_b):
 class _Wave(NamedTuple):
     """What a full wave loads a step, each tile counted once, and the block rows and columns."""
 
-    a_bytes: Any
-    b_bytes: Any
-    rows: Any
-    cols: Any
+    a_bytes: Number
+    b_bytes: Number
+    rows: Number
+    cols: Number
 
 
-def _wave(c: Configuration, r: Raster, depth_bytes) -> _Wave:
+def _wave(c: Configuration, r: Raster, depth_bytes: Number) -> _Wave:
     one_matrix = r.tiles_m * r.tiles_n
     matrices = jnp.maximum(r.active * (r.per.tiles_m * r.per.tiles_n), 1.0)
     matrices = jnp.where(c.batch > 1, matrices, 1.0)
@@ -157,7 +166,7 @@ def _wave(c: Configuration, r: Raster, depth_bytes) -> _Wave:
     return _Wave(a_bytes, b_bytes, rows, cols)
 
 
-def _between(c: Configuration, r: Raster, in_bytes):
+def _between(c: Configuration, r: Raster, in_bytes: Number) -> tuple[Number, Number]:
     """Bytes of A and B that are touched before a tile of A, or of B, is needed again."""
     rows = jnp.minimum(jnp.maximum(r.group, r.active * r.per.tiles_n), r.tiles_m)
     cols = jnp.minimum(jnp.maximum(1.0, r.active * r.per.group), r.tiles_n)
@@ -166,7 +175,7 @@ def _between(c: Configuration, r: Raster, in_bytes):
     return between_a, (c.n + jnp.minimum(rows * c.block_m, c.m)) * column_bytes
 
 
-def _overflow(touched):
+def _overflow(touched: Number) -> Number:
     """x^3 of the bytes touched, in capacities: of a tile, the share 1 / (1 + x^3) is still in L2.
 
     More than `TOUCHED_MAX` capacities leave as little of it.
@@ -175,14 +184,18 @@ def _overflow(touched):
     return touched * touched * touched
 
 
-def _prices(c: Configuration, r: Raster, p: Parameters, in_bytes):
+def _prices(
+    c: Configuration, r: Raster, p: Parameters, in_bytes: Number
+) -> tuple[Number, Number, Number, Number]:
     """A byte of A and of B at the SM, and in DRAM (where short rows cost nothing)."""
     a_across = c.layout >= LAYOUT_CODES_A_ACROSS
     b_across = (c.layout == 0) | (c.layout == LAYOUT_CODES_A_ACROSS)
     rows = r.per.block_k * (128.0 / in_bytes)
     short = 1.0 + p.short_row_cost * jnp.maximum(rows - 1.0, 0.0)
 
-    def price(across, along_elements, across_elements):
+    def price(
+        across: Truth, along_elements: Number, across_elements: Number
+    ) -> tuple[Number, Number]:
         pitch = jnp.where(across, across_elements, along_elements) * in_bytes
         share = 1.0
         for multiple, part in reversed(PITCHES):

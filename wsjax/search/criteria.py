@@ -29,7 +29,6 @@ from wsjax.hardware import Hardware
 from wsjax.schema import (
     COLUMNS,
     DTYPE_BYTES,
-    DTYPES,
     SCHEDULES,
     Configuration,
     Facts,
@@ -251,7 +250,7 @@ def array_terms(c: Configuration, hardware: Hardware) -> Terms:
     """Terms over NumPy columns."""
     rows = max(map(np.size, c))
     sizes = np.asarray(DTYPE_BYTES)
-    rates = np.asarray([hardware.compute_ratio.get(name, 0.0) for name in DTYPES])
+    rates = np.asarray(hardware.rates)
     return Terms(
         c,
         hardware.facts,

@@ -8,17 +8,22 @@ damaged.
 
 import json
 import re
-import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from wsjax import tables
 from wsjax.errors import InputError
 from wsjax.schema import REASONS
-from wsjax.tables import Store
+from wsjax.spec import Spec
+from wsjax.sweeps.layout import folder_columns, run_of, shard_of
+from wsjax.tables import Store, existing, store
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 SHARD_KEY = "wsjax.shard"
 ROWS_KEY = "wsjax.shard_rows"
@@ -40,9 +45,13 @@ TEXTS = {"wsjax.name", "wsjax.spec", "wsjax.hardware"}
 MEND = "choose another --out, or delete it"
 
 
-class Shard(NamedTuple):
-    """What one file stands for: candidate rows `start` to `stop` on a machine, and how many of
-    them were written, filtered away, illegal for each reason, and beaten: not among the best."""
+class Record(NamedTuple):
+    """What a shard's metadata say that it stands for.
+
+    hardware: the machine's name. start, stop: its candidate rows there. rows: how many of them were
+    written. filtered: how many the filter dropped. illegal: how many are illegal, by reason.
+    beaten: how many legal ones are not among the best of their problem, where only those are kept.
+    """
 
     hardware: str
     start: int
@@ -57,38 +66,67 @@ class Shard(NamedTuple):
         return json.dumps(self._asdict(), ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """An open directory; `shards`: the files that were there, by name, None if damaged."""
+def open(directory: str | Path) -> "ds.Dataset":
+    """The table that a sweep wrote into a directory, as a `pyarrow.dataset.Dataset`.
 
-    store: Store
-    shards: dict[str, Shard | None]
+    directory: a path, or a URI such as `s3://bucket/path`. Nothing is read but the ends of files:
+    `.to_table(columns=[…], filter=…)` reads, and DuckDB and Polars (`scan_pyarrow_dataset`) query
+    it. Columns that folders stand for (`[output] partition_by`) are the last.
 
-    def finished(self, name: str, hardware: str, start: int, stop: int) -> Shard | None:
-        """The shard of that name if it was there and stands for these rows; a warning if it does
-        not."""
-        if name not in self.shards:
-            return None
-        shard = self.shards[name]
-        if shard is not None and shard[:3] == (hardware, start, stop):
-            return shard
-        self.warn(name)
-        return None
+    Raises InputError for a directory that no sweep wrote, or that is not whole: it says which files
+    or rows are missing.
+    """
+    if not isinstance(directory, str | Path):
+        raise InputError(f"a sweep's directory is a path, not {type(directory).__name__}")
+    place = store(directory)
+    if place.local and not existing(place.local).is_dir():
+        raise InputError(f"{place}: is a file; give the directory of a sweep")
+    texts = {key: text for key, text in described(place).items() if key != SHARD_KEY}
+    if not texts:
+        raise InputError(f"{place}: no sweep wrote this directory; give one that `sweep` made")
+    run = run_of(texts, str(place))
+    ends = _footers(place, shard_names(place.names()))
+    records = {name: _read(place, name, footer, texts) for name, footer in ends.items()}
+    damaged = [
+        f"{name} is damaged{'' if _is_ours(place, name, ends[name]) else ' (move it away first)'}"
+        for name, record in records.items()
+        if record is None
+    ]
+    if problems := [*damaged, *_missing(run, records)]:
+        mend = f"wsjax sweep {place} --out {place} makes what is missing"
+        raise InputError(f"{place}: not whole: {'; '.join(problems)}; {mend}")
+    folders = folder_columns(shard_of(run, run.hardware[0], 0, 1), run.output.partition_by)
+    files = [f"{place.path}/{name}" for name in records]
+    return tables.parquet_dataset(files, place.system, place.path, folders)
 
-    def warn(self, name: str) -> None:
-        """Say that a shard is there but can't be used."""
-        warnings.warn(f"{self.store.shown(name)}: is damaged; it is made again", stacklevel=2)
+
+def _missing(run: Spec, records: Mapping[str, Record | None]) -> list[str]:
+    """The rows of each machine that no file stands for."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for record in records.values():
+        if record is not None:
+            found[record.hardware].append((record.start, record.stop))
+    missing = []
+    for machine in run.hardware:
+        end, count = 0, len(run.product(machine))
+        for start, stop in [*sorted(found[machine.name]), (count, count)]:
+            if start > end:
+                missing.append(f"rows {end:,} to {start - 1:,} on {machine.name} are missing")
+            end = max(end, stop)
+    return missing
 
 
 @contextmanager
-def open_dataset(store: Store, texts: Mapping[str, str], names: Sequence[str]) -> Iterator[Dataset]:
+def open_dataset(
+    store: Store, texts: Mapping[str, str], names: Sequence[str]
+) -> Iterator[dict[str, Record | None]]:
     """Make or resume the directory of the sweep that `texts` describe, whose shards are to have
-    these names; no one else may meanwhile.
+    these names -> the records of those that are there, None if damaged; no one else may meanwhile.
 
     Raises InputError for a directory of another sweep, or with files that no sweep wrote.
     """
     with store.held():
-        yield Dataset(store, _shards(store, texts, names))
+        yield _records(store, texts, names)
         _tidy(store, store.names())
 
 
@@ -96,13 +134,6 @@ def shard_names(names: Iterable[str]) -> list[str]:
     """Those of a directory's names that are shards', in their order."""
     found = [(int(match[1]), name) for name in names if (match := SHARD.fullmatch(name))]
     return [name for _, name in sorted(found)]
-
-
-def footers(store: Store, names: Sequence[str]) -> dict[str, tables.Footer | None]:
-    """The footers of files; None for one that has none."""
-    with ThreadPoolExecutor(READERS) as pool:
-        found = pool.map(lambda name: tables.read_footer(store.source(name)), names)
-        return dict(zip(names, found, strict=True))
 
 
 def described(store: Store) -> Mapping[str, str]:
@@ -114,17 +145,24 @@ def described(store: Store) -> Mapping[str, str]:
     return {}
 
 
-def _shards(
+def _footers(store: Store, names: Sequence[str]) -> dict[str, tables.Footer | None]:
+    """The footers of files; None for one that has none."""
+    with ThreadPoolExecutor(READERS) as pool:
+        found = pool.map(lambda name: tables.read_footer(store.source(name)), names)
+        return dict(zip(names, found, strict=True))
+
+
+def _records(
     store: Store, texts: Mapping[str, str], names: Sequence[str]
-) -> dict[str, Shard | None]:
+) -> dict[str, Record | None]:
     """The shards in a directory; InputError if anything else is there."""
     there = store.names()
-    found = footers(store, shard_names(there))
+    footers = _footers(store, shard_names(there))
     left = [name for name in there if TEMPORARY.fullmatch(name)]
     foreign = [
         name
         for name in there
-        if name not in left and not (name in found and is_ours(store, name, found[name]))
+        if name not in left and not (name in footers and _is_ours(store, name, footers[name]))
     ]
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
@@ -132,8 +170,8 @@ def _shards(
             f"{store}: holds files that no sweep wrote: {', '.join(foreign[:3])}{more}; "
             "choose another --out, or move them away"
         )
-    shards = {name: read(store, name, footer, texts) for name, footer in found.items()}
-    if odd := sorted(shards.keys() - {*names}):
+    records = {name: _read(store, name, footer, texts) for name, footer in footers.items()}
+    if odd := sorted(records.keys() - {*names}):
         whose = {name.rpartition("/")[2]: name for name in names}
         if right := whose.get(odd[0].rpartition("/")[2]):
             raise InputError(
@@ -143,7 +181,7 @@ def _shards(
             f"{store.shown(odd[0])}: is no shard of this sweep, which ends with {names[-1]}; {MEND}"
         )
     _tidy(store, left)
-    return shards
+    return records
 
 
 def _tidy(store: Store, names: Iterable[str]) -> None:
@@ -153,7 +191,7 @@ def _tidy(store: Store, names: Iterable[str]) -> None:
             store.remove(name)
 
 
-def is_ours(store: Store, name: str, footer: tables.Footer | None) -> bool:
+def _is_ours(store: Store, name: str, footer: tables.Footer | None) -> bool:
     """Whether a sweep wrote a file, as far as one can tell when it is damaged."""
     if footer is not None:
         return "wsjax.spec" in footer.texts
@@ -161,9 +199,9 @@ def is_ours(store: Store, name: str, footer: tables.Footer | None) -> bool:
     return start in (PARQUET, b"", b"\0" * len(PARQUET))
 
 
-def read(
+def _read(
     store: Store, name: str, footer: tables.Footer | None, texts: Mapping[str, str]
-) -> Shard | None:
+) -> Record | None:
     """What a file stands for, None if it is damaged; InputError if it is another sweep's."""
     if footer is None:
         return None
@@ -181,18 +219,18 @@ def read(
             f"{store.shown(name)}: belongs to another sweep ({why}); {MEND}"
             f"{again if {*differing} <= TEXTS else ''}"
         )
-    shard = _parse(footer.texts.get(SHARD_KEY, ""))
-    return shard if shard is not None and shard.rows == footer.rows else None
+    record = _parse(footer.texts.get(SHARD_KEY, ""))
+    return record if record is not None and record.rows == footer.rows else None
 
 
-def _parse(text: str) -> Shard | None:
-    """A `Shard` from its text, if that is one whose counts add up."""
+def _parse(text: str) -> Record | None:
+    """A `Record` from its text, if that is one whose counts add up."""
     try:
-        shard = Shard(**json.loads(text))
-        kinds = [shard.rows, shard.filtered, shard.beaten, *shard.illegal.values()]
-        counts = [shard.start, shard.stop, *kinds]
+        record = Record(**json.loads(text))
+        kinds = [record.rows, record.filtered, record.beaten, *record.illegal.values()]
+        counts = [record.start, record.stop, *kinds]
     except (ValueError, TypeError, AttributeError):
         return None
     whole = all(type(count) is int and count >= 0 for count in counts)
-    known = set(shard.illegal) <= set(REASONS)
-    return shard if whole and known and sum(kinds) == shard.stop - shard.start else None
+    known = set(record.illegal) <= set(REASONS)
+    return record if whole and known and sum(kinds) == record.stop - record.start else None

@@ -2,8 +2,9 @@
 
 They are the same for all problems of the same dtypes on machines of the same limits: the inner part
 of a sweep's product, whose legality does not depend on m, n and k. So they are laid out once: which
-rows are legal, which families they form (see `bounds`), and which rows of a family never differ in
-time: twins, as with one or two DMA warps that take no time to start.
+rows are legal, which families they form (rows that differ only in what a bound relaxes, see
+`model.bounds`), and which rows of a family never differ in time: twins, as with one or two DMA
+warps that take no time to start.
 """
 
 from collections.abc import Callable
@@ -34,24 +35,30 @@ LEAST = ("stages", "write_back")
 """Of these a family's bound takes the least value, of its other relaxed columns the greatest."""
 
 
-class Inner(NamedTuple):
+class Families(NamedTuple):
     """Rows `start` and on of what is tried on each problem; positions count from there.
 
-    table: their columns, on the device. passes: the filter's word. reason: codes into
-    limits.REASONS. families: the columns that `bounds.family_bound_us` takes. Family f has the
-    representatives `reps[family_at[f] : family_at[f + 1]]`, and representative r stands for the
-    legal rows `twins[rep_at[r] : rep_at[r + 1]]`.
+    start: the number of the first row in the inner product.
+    table: the columns of all rows, on the device.
+    passes: (rows,) whether the filter lets each pass, as far as it reads nothing of the problem.
+    reason: (rows,) codes into REASONS, 0 for legal rows.
+    columns: (families,) the columns that `model.family_bound_us` takes of each family.
+    family_at: (families + 1,) family f has the representatives family_at[f] to family_at[f + 1].
+    reps: (representatives,) the row of each.
+    rep_at: (representatives + 1,) representative r stands for rows[rep_at[r] : rep_at[r + 1]].
+    rows: (legal rows,) their positions, family by family; those of a representative are twins:
+        they never differ in time.
     """
 
     start: int
     table: dict[str, Any]
     passes: np.ndarray
     reason: np.ndarray
-    families: dict[str, np.ndarray]
+    columns: dict[str, np.ndarray]
     family_at: np.ndarray
     reps: np.ndarray
     rep_at: np.ndarray
-    twins: np.ndarray
+    rows: np.ndarray
 
 
 @partial(jax.jit, static_argnames=("shape", "count", "rows"))
@@ -74,28 +81,28 @@ def lay_out(
     start: int,
     rows: int,
     silent: frozenset[str],
-    sieve: Callable[[dict[str, np.ndarray], int], np.ndarray],
-) -> Inner:
+    lets_pass: Callable[[dict[str, np.ndarray], int], np.ndarray],
+) -> Families:
     """Lay out `rows` rows (fewer at the end) of the inner product.
 
     base: with the problem's dtypes; its sizes don't matter. silent: columns on which no time
-    depends. passes(columns): which rows the filter lets pass.
+    depends. lets_pass(columns, rows): which rows the filter lets pass.
     """
     shape, stop = shape_of(product), min(start + rows, len(product))
     with jax.enable_x64(True):
         found = _table(base, shape, axes_of(product), start, len(product), rows)
     table = found[0]
     columns, reason, ctas = jax.tree.map(lambda x: np.asarray(x)[: stop - start], found)
-    passes = sieve(columns, stop - start)
+    passes = lets_pass(columns, stop - start)
     legal = np.flatnonzero((reason == 0) & passes)
-    family, twin = _numbers(shape, start + legal, silent)
+    family, twin = _keys(shape, start + legal, silent)
     order = np.lexsort((legal, twin, ctas[legal], family))
     rows_in_order = legal[order]
     new_family = _changes(family[order], ctas[rows_in_order])
     new_rep = new_family | _changes(twin[order])
     at, rep_at = np.flatnonzero(new_family), np.flatnonzero(new_rep)
     members = {name: column[rows_in_order] for name, column in columns.items()}
-    return Inner(
+    return Families(
         start,
         table,
         passes,
@@ -108,7 +115,7 @@ def lay_out(
     )
 
 
-def _numbers(
+def _keys(
     shape: Shape, numbers: np.ndarray, silent: frozenset[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """What tells families apart, and, within a family, rows that are no twins."""
@@ -134,9 +141,8 @@ def _changes(*columns: np.ndarray) -> np.ndarray:
 
 def _families(members: dict[str, np.ndarray], at: np.ndarray) -> dict[str, np.ndarray]:
     """The columns of families that begin `at` these of the rows, which are in order."""
-    found = {name: column[at] for name, column in members.items()} | {
-        "deepest": members["stages"][at]
-    }
+    found = {name: column[at] for name, column in members.items()}
+    found["deepest"] = found["stages"]
     if not len(at):
         return found
     for name in set(RELAXED) & set(members):

@@ -7,6 +7,7 @@ value of each, and lies in the folders that say it: `hardware=h200/m=16/part-000
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -18,9 +19,7 @@ from wsjax.errors import InputError, nearest
 from wsjax.hardware import Hardware, parse_hardware
 from wsjax.schema import COLUMNS, Product
 from wsjax.spec import GIVEN, Spec, parse_spec, split
-from wsjax.sweeps import shards
-from wsjax.sweeps.blocks import Part
-from wsjax.sweeps.given_columns import arrow_columns, numbers_of
+from wsjax.sweeps.rows import Shard, given_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,30 +32,53 @@ FILES_MAX = 100_000
 SHARD_ROWS_MAX = 2**30
 
 
-class Piece(NamedTuple):
-    """A file of a sweep: its name, and the rows that are its share."""
+@dataclass(frozen=True)
+class ShardRows:
+    """Rows of a file: candidates, or, where only the best are kept, those.
 
-    name: str
-    part: Part
+    least, most: by default there are a quarter of a machine's candidates in a file, within these
+    bounds. candidates: of a file of best rows, at most, if one problem has not more.
+    """
+
+    least: int = 2**18
+    most: int = 2**20
+    candidates: int = 2**28
+
+    def usual(self, candidates: int) -> int:
+        """Of a machine with so many candidates; some files are made at once."""
+        return min(max(-(-candidates // 4), self.least), self.most)
+
+    def of(self, run: Spec, product: Product, given: int | None) -> int:
+        """Candidates of a file, if the user gives so many rows; whole problems if their best rows
+        are kept."""
+        rows = given or self.usual(len(product))
+        best = 1 if run.output.quantiles else run.output.best
+        if best is None:
+            return rows
+        each = len(split(product)[1])
+        return each * max(1, min(rows // best, self.candidates // each))
 
 
-def layout(run: Spec, shard_rows: int | None = None) -> list[Piece]:
+USUAL_ROWS = ShardRows()
+
+
+def layout(run: Spec, shard_rows: int | None = None, sizes: ShardRows = USUAL_ROWS) -> list[Shard]:
     """All files of a sweep, in order. InputError if it can't be partitioned as it says, or has too
     many files."""
-    plans = [_plan(run, machine, shard_rows) for machine in run.hardware]
+    plans = [_plan(run, machine, shard_rows, sizes) for machine in run.hardware]
     if (count := sum(plan.files() for plan in plans)) > FILES_MAX:
-        raise InputError(_too_many(run, plans, count))
-    parts = [part for plan in plans for part in plan.parts(run)]
+        raise InputError(_too_many(run, plans, count, sizes))
     names = run.output.partition_by
+    shards = [shard for plan in plans for shard in plan.shards(run)]
     return [
-        Piece(f"{_folder(part, names)}part-{number:05d}.parquet", part)
-        for number, part in enumerate(parts)
+        shard._replace(name=f"{_folder(shard, names)}part-{number:05d}.parquet")
+        for number, shard in enumerate(shards)
     ]
 
 
-def part_of(run: Spec, machine: Hardware, start: int, stop: int) -> Part:
-    """Rows `start` to `stop` of those on a machine."""
-    return _part(run, _source(run, machine), start, stop)
+def shard_of(run: Spec, machine: Hardware, start: int, stop: int) -> Shard:
+    """Rows `start` to `stop` of those on a machine, without a name."""
+    return _shard(run, _source(run, machine), start, stop)
 
 
 def run_of(texts: Mapping[str, str], path: str) -> Spec:
@@ -70,14 +92,15 @@ def run_of(texts: Mapping[str, str], path: str) -> Spec:
     return parse_spec(texts["wsjax.spec"], f"{texts['wsjax.name']}.toml", machines)
 
 
-def folder_columns(part: Part, names: tuple[str, ...], rows: int = 1) -> dict[str, "pa.Array"]:
+def folder_columns(shard: Shard, names: tuple[str, ...], rows: int = 1) -> dict[str, "pa.Array"]:
     """The columns that folders stand for, as the files would hold them."""
-    return arrow_columns(part, names, np.full(rows, part.start))
+    return given_columns(shard, names, np.full(rows, shard.start)) if names else {}
 
 
-def _part(run: Spec, source: Source, start: int, stop: int) -> Part:
+def _shard(run: Spec, source: Source, start: int, stop: int) -> Shard:
     names = tuple(machine.name for machine in run.hardware)
-    return Part(source, names, tuple(override.name for override in run.overrides), start, stop)
+    swept = tuple(override.name for override in run.overrides)
+    return Shard("", source, names, swept, start, stop)
 
 
 class _Plan(NamedTuple):
@@ -91,33 +114,27 @@ class _Plan(NamedTuple):
         """How many files there will be."""
         return sum(-((first - last) // self.rows) for first, last in pairwise(self.bounds))
 
-    def parts(self, run: Spec) -> Iterator[Part]:
-        """The shares of the files, in order."""
+    def shards(self, run: Spec) -> Iterator[Shard]:
+        """The files, in order."""
         for first, last in pairwise(self.bounds):
             for start in range(first, last, self.rows):
-                yield _part(run, self.source, start, min(start + self.rows, last))
+                yield _shard(run, self.source, start, min(start + self.rows, last))
 
 
-def _plan(run: Spec, machine: Hardware, shard_rows: int | None) -> _Plan:
+def _plan(run: Spec, machine: Hardware, shard_rows: int | None, sizes: ShardRows) -> _Plan:
     source = _source(run, machine)
-    product = source.product
-    rows = _rows_of(run, product, shard_rows or shards.usual_rows(len(product)))
-    return _Plan(source, _bounds(run, product), rows)
+    rows = sizes.of(run, source.product, shard_rows)
+    return _Plan(source, _bounds(run, source.product), rows)
 
 
 def _source(run: Spec, machine: Hardware) -> Source:
     return Source(machine, _product(run, machine), run.output.single)
 
 
-def _rows_of(run: Spec, product: Product, shard_rows: int) -> int:
-    best = 1 if run.output.quantiles else run.output.best
-    return shards.rows_of(product, best, shard_rows)
-
-
-def _too_many(run: Spec, plans: Sequence[_Plan], files: int) -> str:
+def _too_many(run: Spec, plans: Sequence[_Plan], files: int, sizes: ShardRows) -> str:
     """What to do about a sweep of so many files."""
     candidates = sum(plan.bounds[-1] for plan in plans)
-    most = [p._replace(rows=_rows_of(run, p.source.product, SHARD_ROWS_MAX)) for p in plans]
+    most = [p._replace(rows=sizes.of(run, p.source.product, SHARD_ROWS_MAX)) for p in plans]
     fewer = sum(plan.files() for plan in most) <= FILES_MAX
     return (
         f"{run.path}: {candidates:,} candidates would be {files:,} files, more than {FILES_MAX:,}; "
@@ -167,12 +184,8 @@ def _bounds(run: Spec, product: Product) -> list[int]:
     )
 
 
-def _folder(part: Part, names: tuple[str, ...]) -> str:
+def _folder(shard: Shard, names: tuple[str, ...]) -> str:
     """A file's folders."""
-    values = numbers_of(part, names, np.asarray([part.start])) if names else {}
-    words = part.words
-    texts = {
-        name: words[name][int(value)] if name in words else str(value)
-        for name, (value,) in ((name, np.ravel(found).tolist()) for name, found in values.items())
-    }
-    return "".join(f"{name}={quote(text, safe='')}/" for name, text in texts.items())
+    columns = folder_columns(shard, names)
+    texts = ((name, str(column[0].as_py())) for name, column in columns.items())
+    return "".join(f"{name}={quote(text, safe='')}/" for name, text in texts)

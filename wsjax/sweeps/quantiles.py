@@ -1,7 +1,9 @@
 """How the times of a problem's kernels are distributed, without keeping a row for each.
 
-Rows stream by, group after group. Of each group there stay its number of rows, the least and
-greatest time, and a histogram on a fixed grid, `GRID` bins to a factor of 2:
+Rows stream by, problem after problem (group after group). Of each there stay its number of rows,
+the least and greatest time, and a log-histogram sketch: bins of a fixed relative width, `GRID` to a
+factor of 2, that hold quantiles to a relative error and can be added (Masson, Rim, Lee: DDSketch,
+VLDB 2019):
 
     bin i holds the times t with floor(GRID * log2(t / 1 µs)) = i
 
@@ -10,14 +12,16 @@ holds the ceil(q * rows)-th smallest time, not beyond the least or greatest: wit
 time.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from wsjax import tables
+from wsjax import engine, tables
+from wsjax.engine import UNPROVED, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +32,10 @@ BINS = 80 * GRID
 LOWEST = -40 * GRID
 """The first bin; the last one holds what takes longer, too (2**40 µs are 13 days)."""
 QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
+GROUPS_MAX = 256
+"""Groups that are counted at once on the device; more have few rows each."""
+EDGES_US = np.exp2((LOWEST + np.arange(BINS + 1)) / GRID)
+"""Lower ends of the bins, for logarithms of accelerators are not exact at powers of 2."""
 
 
 class Distribution(NamedTuple):
@@ -48,24 +56,19 @@ class Distribution(NamedTuple):
         return float(np.clip(middle, self.least, self.greatest))
 
 
-@dataclass
-class Tally:
-    """What is known of the group that may go on in the next rows."""
-
-    _open: Distribution | None = None
-
-    def add(self, some: Sequence[Distribution]) -> list[Distribution]:
-        """Take in what `distributions` found of the next rows; the groups that are complete now."""
-        found = [*some]
-        if self._open is not None:
-            goes_on = bool(found) and found[0].group == self._open.group
-            found[:goes_on] = [joined(self._open, found[0]) if goes_on else self._open]
-        self._open = found.pop() if found else None
-        return found
-
-    def end(self) -> list[Distribution]:
-        """The last group, if there is one."""
-        return [] if self._open is None else [self._open]
+def by_group(pieces: Iterable[Sequence[Distribution]], size: int) -> Iterator[list[Distribution]]:
+    """Distributions of rows in order, those of one group joined, `size` or more at a time; at least
+    one list, if empty."""
+    held: list[Distribution] = []
+    first = True
+    for piece in pieces:
+        goes_on = held and piece and held[-1].group == piece[0].group
+        held += [joined(held.pop(), piece[0]), *piece[1:]] if goes_on else piece
+        if len(held) > size:
+            yield held[:-1]
+            held, first = held[-1:], False
+    if held or first:
+        yield held
 
 
 def distributions(groups: np.ndarray, times_us: np.ndarray) -> list[Distribution]:
@@ -121,3 +124,43 @@ def _distribution(
     return counted(
         groups[start], times_us.min(), times_us.max(), np.bincount(bins - lowest), lowest
     )
+
+
+def spread(source: Source, each: int, numbers: np.ndarray) -> list[Distribution]:
+    """The distributions of legal rows, by ascending number, of groups of `each` candidates: counted
+    where the times are made. An accelerator counts those that formulas give, and sends a histogram
+    of each group in place of its times; what the host makes itself it counts itself."""
+    groups = numbers // each
+    if engine.widening() > 1 and len(numbers) and groups[-1] - groups[0] < GROUPS_MAX:
+        return _on_device(source, numbers, groups)
+    return distributions(groups, engine.times_of_rows(source, numbers))
+
+
+def _on_device(source: Source, numbers: np.ndarray, groups: np.ndarray) -> list[Distribution]:
+    times_us, left = engine.times_on_device(source, numbers)
+    local = np.full(len(times_us), GROUPS_MAX, np.int32)
+    local[: len(groups)] = groups - groups[0]
+    with jax.enable_x64(True):
+        least, greatest, counts = map(np.asarray, _histograms(times_us, local))
+    held = {
+        int(groups[0] + i): counted(groups[0] + i, least[i], greatest[i], counts[i])
+        for i in np.flatnonzero(counts.any(axis=1))
+    }
+    for own in distributions(groups[left], engine.times_of_rows(source, numbers[left])):
+        known = held.get(own.group)
+        held[own.group] = own if known is None else joined(known, own)
+    return [held[group] for group in sorted(held)]
+
+
+@jax.jit
+def _histograms(times_us, group):
+    """Each group's least and greatest time, and how many of its times each bin holds."""
+    at = jnp.where(times_us == UNPROVED, GROUPS_MAX, group)
+    bins = jnp.floor(GRID * jnp.log2(jnp.maximum(times_us, LEAST_US))).astype(int) - LOWEST
+    edges_us = jnp.asarray(EDGES_US)
+    bins += (times_us >= edges_us[bins + 1]).astype(int) - (times_us < edges_us[bins])
+    bins = jnp.clip(bins, 0, BINS - 1)
+    least = jnp.full(GROUPS_MAX, jnp.inf).at[at].min(times_us, mode="drop")
+    greatest = jnp.zeros(GROUPS_MAX).at[at].max(times_us, mode="drop")
+    counts = jnp.zeros((GROUPS_MAX, BINS), jnp.int32).at[at, bins].add(1, mode="drop")
+    return least, greatest, counts

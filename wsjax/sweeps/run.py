@@ -1,11 +1,12 @@
-"""Sweeps: a sweep file's rows, predicted a block at a time and written shard by shard.
+"""Sweeps: a sweep file's rows, predicted a chunk at a time and written shard by shard.
 
 Rows come machine by machine, in the product's order. Those that the filter drops and those that
-are illegal are counted, not written. Memory holds a few blocks, however many rows there are.
+are illegal are counted, not written. Memory holds a few chunks, however many rows there are.
 """
 
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -14,26 +15,26 @@ from wsjax import schema, tables
 from wsjax.errors import InputError
 from wsjax.spec import Spec, load_spec
 from wsjax.sweeps import engines, shards
-from wsjax.sweeps.dataset import ROWS_KEY, Dataset, described, open_dataset
-from wsjax.sweeps.layout import SHARD_ROWS_MAX, Piece, layout, run_of
-from wsjax.sweeps.summary import Best, Leader
-from wsjax.tables import Folder, Store, existing, parent, public, store
+from wsjax.sweeps.dataset import ROWS_KEY, described, open_dataset
+from wsjax.sweeps.layout import SHARD_ROWS_MAX, layout, run_of
+from wsjax.sweeps.shards import USUAL, Sizes, Written
+from wsjax.sweeps.summary import Highlights, Leader
+from wsjax.tables import Store, existing, parent, public, store
 
-MANY = 10**9
-"""So many candidates are worth a word before the work begins."""
 Progress = Callable[[int, int], None]
 
 
 class Summary(NamedTuple):
-    """What a sweep did: `candidates` = `rows` written + `filtered` + the sum of `illegal` +
-    `beaten`: the legal rows that are not among the best, where only those are kept.
+    """What a sweep did: `candidates` = `rows` + `filtered` + the sum of `illegal` + `beaten`.
 
-    `shards`, and how many of them were `resumed`: found done. Where only the best are kept,
-    `evaluated`: legal rows whose times this run looked at, `bounded`: others, which a bound alone
-    ruled out.
-    `best`: the fastest row of each of a few problems (and machines) spread over the sweep, or the
-    few fastest times if there is but one problem, each with how many written rows of the problem
-    have that time; `fastest`: the row of most TFLOP/s of all.
+    directory: where the files are. candidates: rows of the product, on all machines. rows: rows
+    written. filtered: rows that the filter dropped. illegal: illegal rows, by reason. beaten: legal
+    rows that are not among the best, where only those are kept. shards: files. resumed: how many of
+    them were found done. evaluated, bounded: where only the best are kept, legal rows whose times
+    this run looked at, and others, which a bound alone ruled out. best: the fastest row of each of
+    a few problems (and machines) spread over the sweep, or the few fastest times if there is but
+    one problem, each with how many written rows of the problem have that time. fastest: the row of
+    most TFLOP/s of all.
     """
 
     directory: Path | str
@@ -58,6 +59,7 @@ def sweep(
     engine: str = "local",
     address: str | None = None,
     progress: Progress | None = None,
+    sizes: Sizes = USUAL,
 ) -> Summary:
     """Predict all rows of a sweep into a directory of Parquet files, `results/<name>` by default.
 
@@ -71,7 +73,8 @@ def sweep(
     shard_rows: rows of a file (of the best, where only these are kept), and of the work that one
     interruption loses; default: as the directory has them, or a quarter of a machine's candidates,
     from 262,144 to 1,048,576. engine: `local`, or `ray`: on the cluster at `address` (see
-    `wsjax.clusters`). `progress(done, candidates)` is called after every block.
+    `wsjax.sweeps.engines`). `progress(done, candidates)` is called after every chunk. sizes: how
+    much is done at once; the defaults are right but for tests.
 
     Raises InputError for mistakes in the files, and for a directory that holds anything else.
     """
@@ -82,17 +85,15 @@ def sweep(
     rows = _shard_rows(shard_rows, place)
     texts = tables.metadata(run.hardware, name=run.name, spec=run.text)
     texts |= {ROWS_KEY: str(rows)} if rows else {}
-    pieces = layout(run, rows)
-    candidates = sum(part.stop - part.start for _, part in pieces)
-    if candidates > MANY and run.output.best is None and not run.output.quantiles:
+    files = layout(run, rows, sizes.shard_rows)
+    candidates = sum(shard.stop - shard.start for shard in files)
+    if candidates > sizes.many and run.output.best is None and not run.output.quantiles:
         warnings.warn(
-            f"{candidates:,} candidates: {len(pieces):,} files in {place}; "
+            f"{candidates:,} candidates: {len(files):,} files in {place}; "
             'a [filter] drops rows, fewer values save the time, [output] keep = "best" both',
             stacklevel=2,
         )
-    best, made = Best(), []
-    done = resumed = evaluated = bounded = 0
-    lock = Lock()
+    done, lock = 0, Lock()
 
     def advance(rows: int) -> None:
         nonlocal done
@@ -101,39 +102,44 @@ def sweep(
             if progress is not None:
                 progress(done, candidates)
 
-    with open_dataset(place, texts, [piece.name for piece in pieces]) as dataset:
-        found = {
-            name: dataset.finished(name, part.machine.name, part.start, part.stop)
-            for name, part in pieces
-        }
-        todo = [piece for piece in pieces if found[piece.name] is None]
-        with engines.engine(engine, address, place, texts, run, todo, advance) as make:
-            for piece in pieces:
-                shard = found[piece.name]
-                own = _read(piece, dataset, run) if shard else None
-                if shard and own is not None:
-                    written, resumed = shards.Written(shard, own), resumed + 1
-                    advance(piece.part.stop - piece.part.start)
+    written: dict[str, Written] = {}
+    with open_dataset(place, texts, [shard.name for shard in files]) as records:
+        with closing(shards.finished(place, records, files, run, sizes)) as there:
+            for shard, found in there:
+                if found is None:
+                    name = place.shown(shard.name)
+                    warnings.warn(f"{name}: is damaged; it is made again", stacklevel=2)
                 else:
-                    written = make(piece)
-                made.append(written.shard)
-                best = best.followed_by(written.best)
-                evaluated, bounded = evaluated + written.evaluated, bounded + written.bounded
-    if best.fastest is not None and best.fastest["time_us"] == 0:
-        warnings.warn(f"{best.fastest['hardware']}: {schema.NEUTRAL}", stacklevel=2)
+                    written[shard.name] = found
+                    advance(shard.stop - shard.start)
+        resumed = len(written)
+        todo = [shard for shard in files if shard.name not in written]
+        work = engines.Work(place, texts, run, todo, sizes, advance)
+        with closing(engines.make(engine, address, work)) as made:
+            written |= {shard.name: result for shard, result in made}
+    return _summary(where, [written[shard.name] for shard in files], resumed)
+
+
+def _summary(directory: Path | str, written: list[Written], resumed: int) -> Summary:
+    highlights, records = Highlights(), [one.record for one in written]
+    for one in written:
+        highlights = highlights.followed_by(one.highlights)
+    fastest = highlights.fastest
+    if fastest is not None and fastest["time_us"] == 0:
+        warnings.warn(f"{fastest['hardware']}: {schema.NEUTRAL}", stacklevel=3)
     return Summary(
-        directory=where,
-        candidates=candidates,
-        rows=sum(shard.rows for shard in made),
-        filtered=sum(shard.filtered for shard in made),
-        illegal=shards.total(shard.illegal for shard in made),
-        beaten=sum(shard.beaten for shard in made),
-        shards=len(made),
+        directory=directory,
+        candidates=sum(record.stop - record.start for record in records),
+        rows=sum(record.rows for record in records),
+        filtered=sum(record.filtered for record in records),
+        illegal=shards.total(record.illegal for record in records),
+        beaten=sum(record.beaten for record in records),
+        shards=len(records),
         resumed=resumed,
-        evaluated=evaluated,
-        bounded=bounded,
-        best=best.leaders(),
-        fastest=best.fastest,
+        evaluated=sum(one.evaluated for one in written),
+        bounded=sum(one.bounded for one in written),
+        best=highlights.leaders(),
+        fastest=fastest,
     )
 
 
@@ -142,7 +148,7 @@ def output_directory(run: Spec, out: str | Path | None = None) -> Path | str:
     if out is None:
         return Path("results") / run.name
     place = store(out)
-    return place.path if isinstance(place, Folder) else place.uri
+    return place.local or place.uri
 
 
 def load_run(source: str | Path) -> Spec:
@@ -153,14 +159,14 @@ def load_run(source: str | Path) -> Spec:
     texts = described(place)
     folder, name = parent(place)
     if not texts and name.endswith(".parquet"):
-        if isinstance(folder, Folder):
-            existing(folder.path / name)
+        if folder.local:
+            existing(folder.local / name)
         footer = tables.read_footer(folder.source(name))
         if footer is None:
             raise InputError(f"{public(source)}: cannot be read as Parquet; copy or write it again")
         texts = footer.texts
-    elif not texts and isinstance(place, Folder):
-        return load_spec(place.path)
+    elif not texts and place.local:
+        return load_spec(place.local)
     return run_of(texts, public(source))
 
 
@@ -172,12 +178,3 @@ def _shard_rows(given: int | None, place: Store) -> int | None:
         )
     own = described(place).get(ROWS_KEY, "") if given is None else ""
     return int(own) if own.isdecimal() else given
-
-
-def _read(piece: Piece, dataset: Dataset, run: Spec) -> Best | None:
-    """The best of a finished shard's rows; None, and a warning, if they can't be read."""
-    try:
-        return engines.read(piece, dataset.store, run)
-    except InputError:
-        dataset.warn(piece.name)
-        return None

@@ -1,9 +1,10 @@
-"""One shard of a sweep: its rows predicted and written, all of them or each problem's best."""
+"""One shard of a sweep: its rows predicted and written, all of them, each problem's best, or how
+each problem's times are distributed."""
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,253 +12,266 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 
-from wsjax import tables
-from wsjax.schema import COLUMNS, REASONS, Product
-from wsjax.spec import PROBLEM_COLUMNS, Predicate, Spec, split
-from wsjax.sweeps import given_columns
-from wsjax.sweeps import quantiles as distributions
-from wsjax.sweeps.blocks import BLOCK_ROWS, Part, by_reason, legal_rows, pieces, predict_rows
-from wsjax.sweeps.board import best_of as best_rows
-from wsjax.sweeps.dataset import SHARD_KEY, Shard
-from wsjax.sweeps.summary import Best, best_of
+from wsjax import engine, tables
+from wsjax.errors import InputError
+from wsjax.schema import REASONS
+from wsjax.spec import Predicate, Spec, split
+from wsjax.sweeps import quantiles, topk
+from wsjax.sweeps.dataset import SHARD_KEY, Record
+from wsjax.sweeps.layout import USUAL_ROWS, ShardRows, folder_columns
+from wsjax.sweeps.rows import (
+    CHUNK_ROWS,
+    Shard,
+    by_reason,
+    given_columns,
+    given_names,
+    legal_rows,
+    predict_rows,
+)
+from wsjax.sweeps.summary import Highlights, highlights_of
+from wsjax.tables import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-SHARD_ROWS_LEAST, SHARD_ROWS = 2**18, 2**20
-"""Rows of a file: candidates, or, where only the best are kept, those."""
-SHARD_CANDIDATES = 2**28
-"""Candidates of a file of best rows, at most, if one problem has not more."""
-WORKERS = min(os.cpu_count() or 2, 4)
-"""Threads that predict, or seek winners, while rows are written."""
-
-FEW = 5
-"""Leaders of the only problem."""
-
 Advance = Callable[[int], None]
+Keep = Callable[[Mapping[str, "pa.Array"]], None]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-class Table(NamedTuple):
-    """Rows for a file, and what is best of them."""
+@dataclass(frozen=True)
+class Sizes:
+    """How much of a sweep is done at once; the defaults serve but tests.
 
-    columns: Mapping[str, "pa.Array"]
-    best: Best
+    chunk_rows: rows that are predicted, and held in memory, at once. threads: so many chunks are
+    predicted, or searched for best rows, while another is written. files: so many are made at once.
+    many: so many candidates are worth a word before the work begins. shard_rows: rows of a file.
+    best: of the search for best rows; None: the device's.
+    """
+
+    chunk_rows: int = CHUNK_ROWS
+    threads: int = min(os.cpu_count() or 2, 4)
+    files: int = min(os.cpu_count() or 2, 8)
+    many: int = 10**9
+    shard_rows: ShardRows = USUAL_ROWS
+    best: topk.Sizes | None = None
 
 
-Keep = Callable[[Table], None]
+USUAL = Sizes()
 
 
 class Written(NamedTuple):
-    """A new shard, and the best of its rows; and, where only the best are kept, of how many legal
-    ones the time was looked at, and how many others a bound alone ruled out."""
+    """A shard that is done: its record, and what a summary may show of it; and, where only the best
+    rows are kept, of how many legal ones the time was looked at, and how many others a bound alone
+    ruled out."""
 
-    shard: Shard
-    best: Best = Best()
+    record: Record
+    highlights: Highlights = Highlights()
     evaluated: int = 0
     bounded: int = 0
-
-
-def usual_rows(candidates: int) -> int:
-    """Rows of a file of so many candidates: a quarter, so that some are made at once, in bounds."""
-    return min(max(-(-candidates // 4), SHARD_ROWS_LEAST), SHARD_ROWS)
-
-
-def rows_of(product: Product, best: int | None, shard_rows: int) -> int:
-    """How many of a product's rows are a shard's; whole problems if their `best` are kept."""
-    if best is None:
-        return shard_rows
-    each = len(split(product)[1])
-    return each * max(1, min(shard_rows // best, SHARD_CANDIDATES // each))
 
 
 def write(
     place: AbstractContextManager[BinaryIO],
     texts: Mapping[str, str],
-    part: Part,
+    shard: Shard,
     run: Spec,
+    sizes: Sizes,
     advance: Advance,
 ) -> Written:
-    """Write the rows of a part that are to be kept, to what `place` gives.
+    """Write the rows of a shard that are to be kept, to what `place` gives.
 
     advance(n): n more candidates are done.
     """
+    folders, highlights = run.output.partition_by, Highlights()
     with tables.shard_writer(place, texts) as (add, note):
-        best = Best()
 
-        def keep(table: Table) -> None:
-            nonlocal best
-            folders = run.output.partition_by
-            add({name: column for name, column in table.columns.items() if name not in folders})
-            best = best.followed_by(table.best)
+        def keep(columns: Mapping[str, "pa.Array"]) -> None:
+            nonlocal highlights
+            add({name: column for name, column in columns.items() if name not in folders})
+            if not run.output.quantiles:
+                highlights = highlights.followed_by(highlights_of(columns, shard, run))
 
         kind = _quantiles if run.output.quantiles else _all if run.output.best is None else _best
-        written = kind(part, run, keep, advance)
-        note(SHARD_KEY, written.shard.text())
-    return written._replace(best=best)
+        written = kind(shard, run, sizes, keep, advance)
+        note(SHARD_KEY, written.record.text())
+    return written._replace(highlights=highlights)
 
 
-def _table(part: Part, run: Spec, numbers: np.ndarray) -> Table:
-    """Legal rows, predicted."""
-    columns = predict_rows(part, numbers)
-    if any(machine.spread for machine in run.hardware):
-        columns = tables.with_interval(columns)
-    return Table(columns, compare(columns, part, run))
+def finished(
+    place: Store,
+    records: Mapping[str, Record | None],
+    shards: Iterable[Shard],
+    run: Spec,
+    sizes: Sizes,
+) -> Generator[tuple[Shard, Written | None]]:
+    """The shards that are there; None for one that is damaged: every page is read."""
+
+    def read(shard: Shard) -> Written | None:
+        record, highlights = records[shard.name], Highlights()
+        if record is None or record[:3] != (shard.machine.name, shard.start, shard.stop):
+            return None
+        try:
+            for columns in tables.read_batches(place.source(shard.name)):
+                if run.output.quantiles:
+                    continue
+                rows = len(next(iter(columns.values())))
+                folders = folder_columns(shard, run.output.partition_by, rows)
+                highlights = highlights.followed_by(highlights_of(columns | folders, shard, run))
+        except InputError:
+            return None
+        return Written(record, highlights)
+
+    there = (shard for shard in shards if shard.name in records)
+    return in_order(read, there, sizes.threads)
+
+
+def ahead(
+    start: Callable[[Item], Callable[[], Result]],
+    items: Iterable[Item],
+    most: Callable[[], int],
+) -> Iterator[tuple[Item, Result]]:
+    """Each item with its result, in order, while up to `most()` others are started ahead.
+
+    start(item): starts the work -> a function that waits for its result.
+    """
+    started: deque[tuple[Item, Callable[[], Result]]] = deque()
+    for item in items:
+        started.append((item, start(item)))
+        if len(started) > most():
+            first, wait = started.popleft()
+            yield first, wait()
+    while started:
+        first, wait = started.popleft()
+        yield first, wait()
+
+
+def in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Generator[tuple[Item, Result]]:
+    """Each item with the function's result, which other threads find a few items ahead."""
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield from ahead(lambda item: pool.submit(function, item).result, items, lambda: threads)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @dataclass
 class _Candidates:
-    """A part's candidates, looked at in order: how many were legal, filtered, or illegal, by code
+    """A shard's candidates, looked at in order: how many were legal, filtered, or illegal, by code
     of the reason; and how far the work on the legal ones has come."""
 
-    part: Part
+    shard: Shard
     predicate: Predicate | None
     legal: int = 0
     filtered: int = 0
     illegal: np.ndarray = field(default_factory=lambda: np.zeros(len(REASONS), np.int64))
     done: int = 0
 
-    def blocks(self, rows: int) -> Iterator[np.ndarray]:
-        """The numbers of legal rows, so many at a time; at least one block, if empty."""
+    def chunks(self, rows: int) -> Iterator[np.ndarray]:
+        """The numbers of legal rows, so many at a time; at least one chunk, if empty."""
         return filled(self._legal(rows), rows)
 
     def _legal(self, rows: int) -> Iterator[np.ndarray]:
-        for start in range(self.part.start, self.part.stop, rows):
-            stop = min(start + rows, self.part.stop)
-            kept = legal_rows(self.part, self.predicate, start, stop)
-            self.legal += len(kept.numbers)
-            self.filtered += kept.filtered
-            self.illegal = self.illegal + kept.illegal
-            yield kept.numbers
+        for start in range(self.shard.start, self.shard.stop, rows):
+            stop = min(start + rows, self.shard.stop)
+            found = legal_rows(self.shard, self.predicate, start, stop)
+            self.legal += len(found.numbers)
+            self.filtered += found.filtered
+            self.illegal = self.illegal + found.illegal
+            yield found.numbers
 
     def behind(self, numbers: np.ndarray) -> int:
         """How many candidates are done with these rows, which come next."""
         before = self.done
-        self.done = int(numbers[-1]) + 1 - self.part.start if len(numbers) else before
+        self.done = int(numbers[-1]) + 1 - self.shard.start if len(numbers) else before
         return self.done - before
 
-    def shard(self, rows: int) -> Shard:
+    def record(self, rows: int) -> Record:
         """All of them, of whom so many `rows` are kept."""
-        name, start, stop = self.part.machine.name, self.part.start, self.part.stop
+        name, start, stop = self.shard.machine.name, self.shard.start, self.shard.stop
         illegal = by_reason(self.illegal)
-        return Shard(name, start, stop, rows, self.filtered, illegal, self.legal - rows)
+        return Record(name, start, stop, rows, self.filtered, illegal, self.legal - rows)
 
 
-def _quantiles(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
-    """Each problem's distribution of times, where it has any legal row."""
-    from wsjax.engine import widening
-    from wsjax.sweeps.histograms import spread
-
-    each, candidates = len(split(part.product)[1]), _Candidates(part, run.predicate())
-    tally, found = distributions.Tally(), []
-    problems = 0
-
-    def flush() -> None:
-        nonlocal problems, found
-        problems += len(found)
-        names = given_columns.names_of(part)
-        first = np.array([one.group * each for one in found], np.int64)
-        given = given_columns.arrow_columns(part, names, first)
-        keep(Table(given | distributions.columns(found), Best()))
-        found = []
-
-    spread_of = partial(spread, part.source, each)
-    for numbers, some in in_order(spread_of, candidates.blocks(BLOCK_ROWS * widening())):
-        found += tally.add(some)
-        if len(found) >= BLOCK_ROWS:
-            flush()
-        advance(candidates.behind(numbers))
-    found += tally.end()
-    if found or not problems:
-        flush()
-    advance(part.stop - part.start - candidates.done)
-    return Written(candidates.shard(problems))
-
-
-def _all(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
-    """All legal rows: some are predicted while others are written."""
-    candidates = _Candidates(part, run.predicate())
-    for numbers, table in in_order(partial(_table, part, run), candidates.blocks(BLOCK_ROWS)):
-        keep(table)
-        advance(candidates.behind(numbers))
-    advance(part.stop - part.start - candidates.done)
-    return Written(candidates.shard(candidates.legal))
-
-
-def filled(blocks: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:
-    """The same numbers in blocks of `size`, the last shorter; at least one, if empty."""
+def filled(chunks: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:
+    """The same numbers in chunks of `size`, the last shorter; at least one, if empty."""
     held: list[np.ndarray] = []
     count, first = 0, True
-    for block in blocks:
-        held, count = [*held, block], count + len(block)
+    for chunk in chunks:
+        held, count = [*held, chunk], count + len(chunk)
         while count >= size:
-            whole = np.concatenate(held)
-            yield whole[:size]
-            held, count, first = [whole[size:]], count - size, False
+            joined = np.concatenate(held)
+            yield joined[:size]
+            held, count, first = [joined[size:]], count - size, False
     if count or first:
         yield np.concatenate(held)
 
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+def _predicted(shard: Shard, run: Spec, numbers: np.ndarray) -> dict[str, "pa.Array"]:
+    """Legal rows as all files of the sweep hold them, whatever machine has intervals."""
+    columns = predict_rows(shard, numbers)
+    if any(machine.spread for machine in run.hardware):
+        return tables.with_interval(columns)
+    return columns
 
 
-def in_order(
-    function: Callable[[Item], Result], items: Iterable[Item]
-) -> Iterator[tuple[Item, Result]]:
-    """Each item with the function's result, which other threads find, a few items ahead."""
-    pool = ThreadPoolExecutor(WORKERS)
-    ahead: deque[tuple[Item, Future[Result]]] = deque()
-    try:
-        for item in items:
-            ahead.append((item, pool.submit(function, item)))
-            if len(ahead) > WORKERS:
-                first, result = ahead.popleft()
-                yield first, result.result()
-        while ahead:
-            first, result = ahead.popleft()
-            yield first, result.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _all(shard: Shard, run: Spec, sizes: Sizes, keep: Keep, advance: Advance) -> Written:
+    """All legal rows: some are predicted while others are written."""
+    candidates = _Candidates(shard, run.predicate())
+    predicted = partial(_predicted, shard, run)
+    chunks = candidates.chunks(sizes.chunk_rows)
+    for numbers, columns in in_order(predicted, chunks, sizes.threads):
+        keep(columns)
+        advance(candidates.behind(numbers))
+    advance(shard.stop - shard.start - candidates.done)
+    return Written(candidates.record(candidates.legal))
 
 
-def _best(part: Part, run: Spec, keep: Keep, advance: Advance) -> Written:
+def _quantiles(shard: Shard, run: Spec, sizes: Sizes, keep: Keep, advance: Advance) -> Written:
+    """Each problem's distribution of times, where it has any legal row."""
+    each, candidates = len(split(shard.product)[1]), _Candidates(shard, run.predicate())
+    names, problems = given_names(shard), 0
+    chunks = candidates.chunks(sizes.chunk_rows * engine.widening())
+    found = in_order(partial(quantiles.spread, shard.source, each), chunks, sizes.threads)
+
+    def noted() -> Iterator[list[quantiles.Distribution]]:
+        for numbers, some in found:
+            yield some
+            advance(candidates.behind(numbers))
+
+    for some in quantiles.by_group(noted(), sizes.chunk_rows):
+        first = np.array([one.group * each for one in some], np.int64)
+        keep(given_columns(shard, names, first) | quantiles.columns(some))
+        problems += len(some)
+    advance(shard.stop - shard.start - candidates.done)
+    return Written(candidates.record(problems))
+
+
+def _best(shard: Shard, run: Spec, sizes: Sizes, keep: Keep, advance: Advance) -> Written:
     """Each problem's best rows, by time, then by number."""
-    from wsjax.engine import times_of_rows
-    from wsjax.sweeps.winners import Contest
-
-    count, times_us = run.output.best, partial(times_of_rows, part.source)
+    count, times_us = run.output.best, partial(engine.times_of_rows, shard.source)
     assert count is not None
-    contest = Contest(part.source, count, run.predicate(), times_us)
-    each = len(contest.inner)
-    found = []
-    chunks = contest.chunks(part.start // each, part.stop // each)
-    for chunk, winners in in_order(contest.winners, chunks):
-        found.append(winners)
+    search = topk.TopK(shard.source, count, run.predicate(), times_us, sizes.best or topk.usual())
+    each, found = len(search.inner), []
+    chunks = search.chunks(shard.start // each, shard.stop // each)
+    for chunk, best in in_order(search.best_of, chunks, sizes.threads):
+        found.append(best)
         advance(len(chunk) * each)
-    rows = np.concatenate([winners.rows for winners in found])
-    rows = rows[best_rows(times_us(rows), rows // each, rows, count)]
-    for piece in pieces(rows) or [rows]:
-        keep(_table(part, run, piece))
-    filtered = sum(winners.filtered for winners in found)
-    illegal = by_reason(np.sum([winners.illegal for winners in found], axis=0))
-    beaten = part.stop - part.start - len(rows) - filtered - sum(illegal.values())
-    name = part.machine.name
-    shard = Shard(name, part.start, part.stop, len(rows), filtered, illegal, beaten)
-    evaluated = sum(winners.close for winners in found)
-    return Written(shard, evaluated=evaluated, bounded=len(rows) + beaten - evaluated)
-
-
-def compare(columns: Mapping[str, "pa.Array"], part: Part, run: Spec) -> Best:
-    """What of a table's rows a summary may show."""
-    varying = [name for axis in run.axes if len(axis) > 1 for name in axis.names]
-    problem = [name for name in varying if name in PROBLEM_COLUMNS or name not in COLUMNS]
-    keys = ("hardware", *problem, *(override.name for override in run.overrides))
-    numbers = {
-        name: tables.numbers(columns[name], part.words.get(name, ()))
-        for name in (*keys, "time_us", "tflops")
-    }
-    return best_of(numbers, keys, 1 if len(keys) > 1 else FEW, partial(tables.rows, columns))
+    rows = np.concatenate([best.rows for best in found])
+    rows = rows[topk.least_of(times_us(rows), rows // each, rows, count)]
+    for start in range(0, max(len(rows), 1), sizes.chunk_rows):
+        keep(_predicted(shard, run, rows[start : start + sizes.chunk_rows]))
+    filtered = sum(best.filtered for best in found)
+    illegal = by_reason(np.sum([best.illegal for best in found], axis=0))
+    beaten = shard.stop - shard.start - len(rows) - filtered - sum(illegal.values())
+    record = Record(
+        shard.machine.name, shard.start, shard.stop, len(rows), filtered, illegal, beaten
+    )
+    evaluated = sum(best.bracketed for best in found)
+    return Written(record, Highlights(), evaluated, len(rows) + beaten - evaluated)
 
 
 def total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -1,18 +1,30 @@
-"""The best of a sweep's rows: of some problems, drawn at random, and of all.
+"""What a sweep's summary shows: the fastest rows of some problems, drawn by a hash, and of all.
 
-A sweep's rows come problem by problem. What is kept of two pieces, one behind the other, follows
-from what is kept of each; so pieces may have any size, and be looked at in any order.
+A sweep's rows come problem by problem. What is kept of two runs of rows, one behind the other,
+follows from what is kept of each: so it is the same whatever chunks and shards they come in, in one
+pass, and takes no more memory for more rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from wsjax import tables
+from wsjax.schema import COLUMNS
+from wsjax.spec import PROBLEM_COLUMNS, Spec
+from wsjax.sweeps.rows import Shard
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Row = dict[str, Any]
 DRAWN = 6
 """Problems that are kept beside the first and the last."""
+FEW = 5
+"""Leaders of the only problem."""
 
 
 class Leader(NamedTuple):
@@ -31,8 +43,8 @@ class Problem(NamedTuple):
     leaders: tuple[Leader, ...]
 
 
-class Best(NamedTuple):
-    """What is kept of a piece: the first and the last problem and `DRAWN` others, in order, of
+class Highlights(NamedTuple):
+    """What is kept of some rows: the first and the last problem and `DRAWN` others, in order, of
     each `each` distinct times at most; and the row of most TFLOP/s."""
 
     each: int = 1
@@ -43,8 +55,8 @@ class Best(NamedTuple):
         """The leaders of all problems that are kept, in order."""
         return [leader for problem in self.problems for leader in problem.leaders]
 
-    def followed_by(self, other: "Best") -> "Best":
-        """What is kept of this piece and the next."""
+    def followed_by(self, other: "Highlights") -> "Highlights":
+        """What is kept of these rows and the next."""
         if not self.problems or not other.problems:
             return self if self.problems else other
         *before, last = self.problems
@@ -56,15 +68,28 @@ class Best(NamedTuple):
         kept = _kept(np.array([problem.rank for problem in problems], np.uint64))
         rows = [row for row in (self.fastest, other.fastest) if row is not None]
         fastest = max(rows, key=itemgetter("tflops"))
-        return Best(self.each, tuple(problems[i] for i in kept), fastest)
+        return Highlights(self.each, tuple(problems[i] for i in kept), fastest)
 
 
-def best_of(
+def highlights_of(columns: Mapping[str, "pa.Array"], shard: Shard, run: Spec) -> Highlights:
+    """What is kept of some rows of a shard, which are one table's columns."""
+    varying = [name for axis in run.axes if len(axis) > 1 for name in axis.names]
+    problem = [name for name in varying if name in PROBLEM_COLUMNS or name not in COLUMNS]
+    keys = ("hardware", *problem, *shard.swept)
+    words = shard.words
+    numbers = {
+        name: tables.numbers(columns[name], words.get(name, ()))
+        for name in (*keys, "time_us", "tflops")
+    }
+    return reduced(numbers, keys, 1 if len(keys) > 1 else FEW, partial(tables.rows, columns))
+
+
+def reduced(
     columns: Mapping[str, np.ndarray],
     keys: Sequence[str],
     each: int,
     rows: Callable[[list[int]], list[Row]],
-) -> Best:
+) -> Highlights:
     """What is kept of some rows.
 
     columns: `keys`, which tell problems and machines apart, `time_us`, `tflops`. rows: rows at some
@@ -72,7 +97,7 @@ def best_of(
     """
     times = columns["time_us"]
     if not len(times):
-        return Best(each)
+        return Highlights(each)
     changes = np.zeros(len(times), dtype=bool)
     changes[0] = True
     for name in keys:
@@ -81,19 +106,19 @@ def best_of(
     ends = np.append(starts[1:], len(times))
     ranks = _ranks([columns[name][starts] for name in keys])
     kept = _kept(ranks)
-    found = [_least(times, starts[i], ends[i], each) for i in kept]
-    positions = [int(columns["tflops"].argmax()), *(at for own in found for at, _ in own)]
+    least = [_least(times, starts[i], ends[i], each) for i in kept]
+    positions = [int(columns["tflops"].argmax()), *(at for few in least for at, _ in few)]
     fastest, *leading = rows(positions)
-    whole = iter(leading)
+    leader = iter(leading)
     problems = tuple(
         Problem(
             tuple(columns[name][starts[i]].item() for name in keys),
             int(ranks[i]),
-            tuple(Leader(next(whole), alike) for _, alike in own),
+            tuple(Leader(next(leader), alike) for _, alike in few),
         )
-        for i, own in zip(kept, found, strict=True)
+        for i, few in zip(kept, least, strict=True)
     )
-    return Best(each, problems, fastest)
+    return Highlights(each, problems, fastest)
 
 
 def _kept(ranks: np.ndarray) -> list[int]:
@@ -118,21 +143,20 @@ def _ranks(key: Sequence[np.ndarray]) -> np.ndarray:
 
 def _least(times: np.ndarray, start: int, stop: int, count: int) -> list[tuple[int, int]]:
     """Where in a problem's rows its least few distinct times are first, and how often."""
-    own, found = times[start:stop], []
-    left = own
+    found, left = [], times[start:stop]
     while len(found) < count and len(left):
         time = left.min()
         others = left[left > time]
-        found.append((int(start + (own == time).argmax()), len(left) - len(others)))
+        found.append((int(start + (times[start:stop] == time).argmax()), len(left) - len(others)))
         left = others
     return found
 
 
 def _joined(before: Sequence[Leader], after: Sequence[Leader], each: int) -> tuple[Leader, ...]:
-    """The leaders of a problem whose rows are in two pieces."""
+    """The leaders of a problem whose rows are in two runs."""
     known = {leader.row["time_us"]: leader for leader in before}
     for leader in after:
         time = leader.row["time_us"]
-        own = known.get(time)
-        known[time] = own._replace(alike=own.alike + leader.alike) if own else leader
+        same = known.get(time)
+        known[time] = same._replace(alike=same.alike + leader.alike) if same else leader
     return tuple(known[time] for time in sorted(known)[:each])

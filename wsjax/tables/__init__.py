@@ -1,37 +1,58 @@
-"""Arrow columns, and the files and object stores that hold them."""
+"""Arrow columns, and the files and object stores that hold them.
 
-from wsjax.tables.files import check_destination, check_place, existing, make_writable, replacing
-from wsjax.tables.finite import finite as finite_values
-from wsjax.tables.parquet import (
-    Footer,
+All of pyarrow is here. `columns` makes columns of Arrow from numbers, and numbers from columns;
+`parquet` and `csv_files` read and write them; `files` knows places (a directory, or what a URI
+names) and writes whole files or none. A schema has the configuration columns of `wsjax.schema`,
+then what identifies a row (`problem`, `hardware`), then the prediction columns; the metadata of a
+Parquet file hold the versions, the machines' files, and whatever else made it (`metadata`), so that
+a table alone repeats itself.
+
+`predictions`, `importers`, `sweeps`, `portfolio` and the command line call it. Read `columns`
+first, then `sweeps.shards`, which writes most of the files.
+"""
+
+from wsjax.tables.columns import (
     append,
     append_to_frame,
     configuration_column,
+    finite,
     from_frame,
     is_arrow,
     kind_of,
     list_column,
-    metadata,
     number_column,
     numbers,
+    prediction_columns,
+    rows,
+    series,
+    with_interval,
+    words,
+)
+from wsjax.tables.files import (
+    Store,
+    check_destination,
+    check_place,
+    existing,
+    make_writable,
+    parent,
+    public,
+    replacing,
+    store,
+)
+from wsjax.tables.parquet import (
+    Footer,
+    metadata,
     parquet_dataset,
     parquet_names,
-    prediction_columns,
     read_batches,
     read_footer,
     read_metadata,
     read_table,
-    rows,
-    series,
     shard_writer,
-    with_interval,
-    words,
     write_table,
 )
-from wsjax.tables.stores import Folder, Store, parent, public, store
 
 __all__ = [
-    "Folder",
     "Footer",
     "Store",
     "append",
@@ -40,7 +61,7 @@ __all__ = [
     "check_place",
     "configuration_column",
     "existing",
-    "finite_values",
+    "finite",
     "from_frame",
     "is_arrow",
     "kind_of",

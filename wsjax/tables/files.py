@@ -1,18 +1,34 @@
-"""Files of tables: their names, and writing them whole or not at all.
+"""Files of tables: their names, the places they are in, and writing them whole or not at all.
 
-A file is written under a temporary name beside its place and renamed when it is finished.
+A place is a directory of this machine, or one in an object store that a URI names (`s3://bucket/
+path`, `gs://…`; what pyarrow knows). A directory has renaming and a lock: a file is written under a
+temporary name beside its place and renamed when it is finished. An object store has neither: a file
+appears whole when its upload ends, and two sweeps that write the same one write the same bytes.
 """
 
 import os
+import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+from uuid import uuid4
 
-from wsjax.errors import InputError
+from wsjax.errors import InputError, WsjaxError
+
+if TYPE_CHECKING:
+    import pyarrow.fs as fs
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+PATIENCE = "retry_limit_seconds=60"
+"""What a gs:// URI says of how long to try; pyarrow's default is 15 minutes."""
+IN_MEMORY = 2**24
+"""Bytes of a file on its way to an object store that are kept off this machine's disk."""
 
 
 def suffix(path: str | Path) -> str:
@@ -96,3 +112,190 @@ def replacing(path: str | Path, mark: str = "") -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.filename in (None, str(temporary)):
             error.filename, error.filename2 = str(path), None
         raise
+
+
+@dataclass(frozen=True)
+class Store:
+    """A directory in a file system of pyarrow's. Names of files in it have `/` between folders.
+
+    uri: as a user gives it, which may hold keys: messages show `str(store)`. path: the same for
+    `system`.
+    """
+
+    uri: str
+    system: "fs.FileSystem"
+    path: str
+
+    def __str__(self) -> str:
+        return public(self.uri)
+
+    @property
+    def local(self) -> Path | None:
+        """The directory, if it is one of this machine."""
+        import pyarrow.fs as fs
+
+        return Path(self.uri) if isinstance(self.system, fs.LocalFileSystem) else None
+
+    def names(self) -> list[str]:
+        """The files in it and in its folders: on this machine only in those such as `m=16`, others
+        count as one."""
+        import pyarrow.fs as fs
+
+        if not self.local:
+            if self._is_file():
+                return []
+            wanted = fs.FileSelector(self.path, allow_not_found=True, recursive=True)
+            files = [info.path for info in self._asked(wanted) if info.type == fs.FileType.File]
+            return sorted(path.removeprefix(self.path).lstrip("/") for path in files)
+        return sorted(_names(self.local, ""))
+
+    def shown(self, name: str) -> str:
+        """A file, for messages."""
+        uri, mark, query = str(self).partition("?")
+        return f"{uri.rstrip('/')}/{name}{mark}{query}"
+
+    def source(self, name: str) -> Any:
+        """A file, for those who read Parquet."""
+        return self.local / name if self.local else self.system.open_input_file(self._path(name))
+
+    def start(self, name: str, count: int) -> bytes | None:
+        """A file's first bytes; None if it is none."""
+        if self.system.get_file_info(self._path(name)).is_file:
+            with self.system.open_input_file(self._path(name)) as file:
+                return file.read(count)
+        return None
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if that can be done."""
+        with suppress(OSError):
+            self.system.delete_file(self._path(name))
+
+    @contextmanager
+    def replacing(self, name: str) -> Iterator[BinaryIO]:
+        """A binary file that takes the place of `name` when the block ends well."""
+        if self.local:
+            path = self.local / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path, uuid4().hex[:8]) as file:
+                yield file
+            return
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
+            yield file  # pyright: ignore[reportReturnType] (it is one, but in name)
+            file.seek(0)
+            with self._upload(self._path(name)) as upload:
+                shutil.copyfileobj(file, upload, 2**20)
+
+    def _upload(self, path: str) -> Any:
+        try:
+            return self.system.open_output_stream(path)
+        except FileNotFoundError:
+            self.system.create_dir(path.rpartition("/")[0], recursive=True)
+            return self.system.open_output_stream(path)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the directory and lock it against other sweeps, where the system has locks."""
+        if self.local:
+            make_directory(self.local)
+            with _locked(self.local):
+                yield
+        elif self._is_file():
+            raise InputError(f"{self}: is a file; give a directory")
+        else:
+            yield
+
+    def _is_file(self) -> bool:
+        return bool(self.path) and self._asked(self.path).is_file
+
+    def _asked(self, wanted: "str | fs.FileSelector") -> Any:
+        """What the store says of a path; WsjaxError if it can't be asked."""
+        try:
+            return self.system.get_file_info(wanted)
+        except OSError as error:
+            reason = str(error).splitlines()[0]
+            raise WsjaxError(f"{self}: can't be reached: {reason}") from None
+
+    def _path(self, name: str) -> str:
+        return f"{self.path.rstrip('/')}/{name}" if self.path else name
+
+
+def _names(folder: Path, before: str) -> Iterator[str]:
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir() and "=" in path.name:
+            yield from _names(path, f"{before}{path.name}/")
+        else:
+            yield before + path.name
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a directory; WsjaxError if another sweep does."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise WsjaxError(f"{directory}: another sweep is writing here; wait for it") from None
+    except OSError:
+        pass  # a file system without locks
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def store(place: str | Path) -> Store:
+    """The directory that a path or URI names; InputError for a URI that can't be opened."""
+    import pyarrow as pa
+    import pyarrow.fs as fs
+
+    if not (isinstance(place, str) and SCHEME.match(place)):
+        return Store(str(place), fs.LocalFileSystem(), str(Path(place).absolute()))
+    try:
+        system, path = open_uri(str(place))
+    except (pa.ArrowException, OSError, ValueError, ImportError) as error:
+        reason = str(error).splitlines()[0]
+        raise _unopened(place, reason) from None
+    if not path and system.type_name in ("s3", "gcs"):
+        raise _unopened(place, "it names no bucket")
+    return Store(path if isinstance(system, fs.LocalFileSystem) else place, system, path)
+
+
+def open_uri(uri: str) -> "tuple[fs.FileSystem, str]":
+    """The file system that a URI names, and the path there."""
+    import pyarrow.fs as fs
+
+    return fs.FileSystem.from_uri(_impatient(uri))
+
+
+def _impatient(uri: str) -> str:
+    """A URI that gives up in time, unless it says itself when to."""
+    if not uri.startswith(("gs://", "gcs://")) or PATIENCE.partition("=")[0] in uri:
+        return uri
+    return f"{uri}{'&' if '?' in uri else '?'}{PATIENCE}"
+
+
+def _unopened(place: str | Path, reason: str) -> InputError:
+    return InputError(
+        f"{public(place)}: can't open this place: {public(reason)}; give a directory, or a URI "
+        "such as s3://bucket/path, gs://bucket/path, file:///path"
+    )
+
+
+def parent(place: Store) -> tuple[Store, str]:
+    """The directory that a file is in, and the file's name there."""
+    if place.local:
+        return store(place.local.parent), place.local.name
+    uri, mark, query = place.uri.partition("?")
+    folder, _, name = place.path.rpartition("/")
+    return Store(f"{uri.rpartition('/')[0]}{mark}{query}", place.system, folder), name
+
+
+def public(place: str | Path) -> str:
+    """A place for messages: a URI without the keys that may stand before its bucket."""
+    return re.sub(r"://[^/?@\s]*:[^/?\s]*@", "://", str(place))

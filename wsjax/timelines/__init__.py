@@ -1,11 +1,37 @@
-"""When each load and compute happens, and why."""
+"""When each load and compute of a kernel happens, and why.
 
-from wsjax.timelines.comparison import Comparison, compare, configuration, measured, over_ctas
-from wsjax.timelines.critical import name as limiter_name
+**What it is for.** `trace` plays one configuration step by step and gives its events, its waits and
+its critical path; `explain` says what limits it and what would make it faster; traced kernels are
+laid beside predictions, and `replay_trace` asks the recurrences to explain a trace's waits.
+
+**In order.** `steps`: the recurrences' own scan (`wsjax.model.played`) with every event kept, and
+the critical path through them. `timeline`: these events stretched so that the cold first and the
+partial last wave fit in, and the end is the predicted time. `slices`: a timeline as slices of time
+on tracks, one a warp role, condensed where it is long. `scene`: what a picture shows, measured rows
+under predicted ones. `traces`: traced kernels, read and checked. `replay`: traces against the
+recurrences. `explaining`: elasticities, neighbours, resources, waves, roofline.
+
+**What calls it.** `wsjax.views` draws slices and scenes; the verbs `trace`, `explain` and
+`validate --trace` print them.
+
+**What to read next.** `wsjax.model.events` for the recurrences; `wsjax.timelines.steps`, then
+`wsjax.timelines.timeline`.
+"""
+
 from wsjax.timelines.explaining import MORE, Explanation, explain, explanation
 from wsjax.timelines.replay import check, replay_trace, summary
-from wsjax.timelines.scene import Measured as MeasuredScene
-from wsjax.timelines.scene import Scene, Window, parts, path_text, title
+from wsjax.timelines.scene import (
+    Comparison,
+    MeasuredScene,
+    Scene,
+    Window,
+    compare,
+    measured,
+    over_ctas,
+    parts,
+    path_text,
+    title,
+)
 from wsjax.timelines.scene import scene as scene_of
 from wsjax.timelines.slices import (
     COLD,
@@ -23,9 +49,10 @@ from wsjax.timelines.slices import (
     tracks,
 )
 from wsjax.timelines.slices import slices as slices_of
+from wsjax.timelines.steps import limiter_name
 from wsjax.timelines.timeline import Timeline, trace
 from wsjax.timelines.timeline import timeline as timeline_of
-from wsjax.timelines.traces import Trace, read
+from wsjax.timelines.traces import Trace, configuration, read
 
 __all__ = [
     "COLD",

@@ -7,8 +7,14 @@ form's derivative takes the path's place.
 
 **Finite steps** (10 % more of a parameter, its term left out, another stage, tile or schedule) are
 predicted anew, exactly.
+
+**Resources.** A step of the kernel's full wave takes its period. What it would take if one resource
+were all there is, is found by leaving out the terms of all others; what is left to the period is
+slack. Beside them stand the waves of CTAs, the idle part of the last one, and the roofline.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,17 +25,76 @@ import numpy as np
 
 from wsjax import engine, schema
 from wsjax.errors import gather
-from wsjax.hardware import PARAMETERS, Hardware, load_hardware
-from wsjax.model import Pipeline, exchange_us, kernel
-from wsjax.model import closed_form as closed
-from wsjax.schema import Configuration
-from wsjax.timelines.resources import Resource, Roof, Waves, period_us, resources, roof, waves
-from wsjax.timelines.timeline import Timeline, numbers_of, one_row, timeline
-from wsjax.timelines.variants import variants
+from wsjax.hardware import INF, PARAMETERS, Hardware, Parameters, load_hardware
+from wsjax.model import (
+    Pipeline,
+    closed_form,
+    ctas_per_sm,
+    exchange_us,
+    isolate,
+    kernel,
+    raster_of,
+    slopes,
+)
+from wsjax.schema import DEEPEST_RING, DTYPE_BYTES, SCHEDULES, WRITES, Configuration, deepest_stages
+from wsjax.timelines.timeline import Timeline, kernel_times, numbers_of, one_row, timeline
 
 MORE = 0.1
 """The finite step of a parameter."""
 DURATIONS = tuple(name for name in Pipeline._fields if name.endswith("_us"))
+BLOCKS = ("block_m", "block_n", "block_k")
+GROUPS = (1, 4, 8, 16)
+STORES = {"tma": "C stored by TMA", "direct": "C stored without TMA"}
+TWO_GROUPS = SCHEDULES.index("pingpong")
+RESOURCES = {
+    "SM's load port": (("load_throughput_bytes_per_us",), "load"),
+    "L2 slices": (("l2_throughput_bytes_per_us",), "load"),
+    "DRAM": (("dram_throughput_bytes_per_us",), "load"),
+    "issue of loads": (("load_issue_us", "load_startup_us"), "load"),
+    "matrix unit": (
+        ("compute_throughput_flop_per_us", "compute_throughput_bytes_per_us"),
+        "compute",
+    ),
+    "shared memory": (("smem_throughput_bytes_per_us",), "compute"),
+    "spilled registers": (("spill_throughput_bytes_per_us",), "compute"),
+    "MATH start-up": (("compute_startup_us", "sync_us", "drain_us"), "compute"),
+}
+"""The parameters of each resource, and what of a step they set."""
+BYTES = (
+    "l2_capacity_bytes",
+    "warm_hit_share",
+    "pitch_cost",
+    "short_row_cost",
+    "out_of_bounds_cost",
+)
+"""Parameters that set how many bytes move, and take no time by themselves."""
+
+
+class Resource(NamedTuple):
+    """What a step takes of one resource, and what is left of the step's period, in µs."""
+
+    name: str
+    step_us: float
+    slack_us: float
+
+
+class Waves(NamedTuple):
+    """The waves of CTAs, and what their tail loses: SM time that is idle in the last one, of all
+    SM time, and in µs of the kernel, if tiles could be spread evenly."""
+
+    waves: int
+    slots: int
+    last: int
+    idle: float
+    lost_us: float
+
+
+class Roof(NamedTuple):
+    """The least times that the machine's rates allow, in µs: for the flop, and for A, B and C from
+    and to DRAM once; NaN where the machine has no such rate."""
+
+    compute_us: float
+    dram_us: float
 
 
 class Elasticity(NamedTuple):
@@ -154,8 +219,139 @@ def _closed_counts(p: Pipeline) -> dict[str, float]:
     """How often each duration is on the critical path, by the closed form."""
 
     def end_us(durations: dict[str, Any]) -> Any:
-        return closed(p._replace(**durations))[0].end_us
+        return closed_form(p._replace(**durations))[0].end_us
 
     with jax.enable_x64(True):
         own = {name: jnp.asarray(getattr(p, name), float) for name in DURATIONS}
         return {name: float(x) for name, x in jax.grad(end_us)(own).items()}
+
+
+class Variant(NamedTuple):
+    """A neighbour, and what it is called: '+1 stage'."""
+
+    name: str
+    configuration: Configuration
+
+
+def variants(c: Configuration, machine: Hardware) -> Iterator[Variant]:
+    """The neighbours of a configuration (whole numbers) on a machine, legal or not."""
+    for more in (1, -1):
+        if 1 <= c.stages + more <= DEEPEST_RING:
+            yield Variant(f"{more:+d} stage", c._replace(stages=c.stages + more))
+    for name in BLOCKS:
+        size = getattr(c, name)
+        for other in (2 * size, size // 2):
+            if other:
+                yield _fitted(f"{name} {other}", c._replace(**{name: other}), machine)
+    for code, word in enumerate(SCHEDULES):
+        if code != c.schedule:
+            warps = max(c.math_warps, 8) if code >= TWO_GROUPS else c.math_warps
+            yield Variant(word, c._replace(schedule=code, math_warps=warps))
+    warps = 3 - c.dma_warps
+    yield Variant(f"{warps} DMA warp{'s' * (warps > 1)}", c._replace(dma_warps=warps))
+    for warps in (4, 8):
+        if warps != c.math_warps:
+            yield Variant(f"{warps} MATH warps", c._replace(math_warps=warps))
+    kept = "no MMA in flight" if c.mma_in_flight else "1 MMA in flight"
+    yield Variant(kept, c._replace(mma_in_flight=1 - c.mma_in_flight))
+    for group in GROUPS:
+        if group != c.group_m:
+            yield Variant(f"group_m {group}", c._replace(group_m=group))
+    write = 1 - c.write_back
+    yield Variant(STORES[WRITES[write]], c._replace(write_back=write))
+
+
+def _fitted(name: str, c: Configuration, machine: Hardware) -> Variant:
+    """With as many stages as fit, if those of before do not."""
+    sizes = (DTYPE_BYTES[c.dtype_in], DTYPE_BYTES[c.dtype_out])
+    deepest = int(deepest_stages(c.block_m, c.block_n, c.block_k, *sizes, machine.facts))
+    if 1 <= deepest < c.stages:
+        ring = f"{deepest} stage{'s' * (deepest > 1)}"
+        return Variant(f"{name}, {ring}", c._replace(stages=deepest))
+    return Variant(name, c)
+
+
+def period_us(p: Pipeline) -> float:
+    """The mean time of a step in a long mainloop: of its load, its compute or its ring slot."""
+    with jax.enable_x64(True):
+        once, _ = isolate(p)
+        q = slopes(once)
+        width = jnp.maximum(q.depth - q.in_flight, 1.0)
+        return float(q.period + jnp.maximum(q.window_gain, 0.0) / width)
+
+
+def resources(t: Timeline, machine: Hardware) -> tuple[Resource, ...]:
+    """What each resource that the machine has would take of a step alone, at the kernel's clock."""
+    p, period = t.pipeline, period_us(t.pipeline)
+    slowdown = _clock(t.configuration, machine)
+    found = {}
+    for name, (needed, side) in RESOURCES.items():
+        own = [x for x in needed if getattr(machine.parameters, x) != PARAMETERS[x].neutral]
+        if own:
+            alone = _alone(t.configuration, machine, own)
+            us = alone.compute_us if side == "compute" else _load_us(alone)
+            found[name] = us * (1.0 if name == "DRAM" else slowdown)
+    with jax.enable_x64(True):
+        q = slopes(isolate(p)[0])
+        width = float(jnp.maximum(q.depth - q.in_flight, 1.0))
+        held_us = 0.0 if bool(q.in_flight) else p.compute_us
+        found["ring"] = (float(q.landing) + p.load_latency_us + held_us) / width
+    ordered = sorted(found.items(), key=lambda item: -item[1])
+    return tuple(Resource(name, us, period - us) for name, us in ordered if us > 0)
+
+
+def _load_us(p: Pipeline) -> float:
+    with jax.enable_x64(True):
+        return float(slopes(isolate(p)[0]).load)
+
+
+def _alone(c: Configuration, machine: Hardware, own: list[str]) -> Pipeline:
+    """A full wave's durations on a machine that has no terms but `own`, and what sets bytes."""
+    values = machine.parameters._asdict()
+    left = {
+        name: values[name] if name in own or name in BYTES else parameter.neutral
+        for name, parameter in PARAMETERS.items()
+    }
+    with jax.enable_x64(True):
+        return kernel_times(one_row(c, replace(machine, parameters=Parameters(**left)))).full
+
+
+def _clock(c: Configuration, machine: Hardware) -> float:
+    """How much slower the clock is than at rest."""
+    if machine.parameters.clock_drop == 0:
+        return 1.0
+    hard = machine.parameters._replace(
+        softness=0.0, dram_softness=0.0, spill_throughput_bytes_per_us=INF
+    )
+    rest = hard._replace(clock_drop=0.0)
+    with jax.enable_x64(True):
+        slow, fast = (
+            kernel_times(one_row(c, replace(machine, parameters=x))).full.compute_us
+            for x in (hard, rest)
+        )
+    return slow / fast if fast else 1.0
+
+
+def waves(t: Timeline, machine: Hardware) -> Waves:
+    """The waves of a kernel, and their tail."""
+    with jax.enable_x64(True):
+        row = numbers_of(one_row(t.configuration, machine))
+        c, m = row.configuration, row.machine
+        r = raster_of(c, m.facts, ctas_per_sm(c, m))
+        found, last, tiles = int(r.waves), int(r.active_last), float(r.tiles)
+        slots = max(int(m.facts.sms * r.ctas_per_sm), int(r.active))
+    idle = 1.0 - tiles / (found * slots)
+    return Waves(found, slots, last, idle, idle * (t.time_us - t.figures["launch_us"]))
+
+
+def roof(c: Configuration, machine: Hardware) -> Roof:
+    m, p = one_row(c, machine).machine, machine.parameters
+    rate = p.compute_throughput_flop_per_us * float(m.rate[0]) * machine.facts.sms
+    in_bytes, out_bytes = float(m.in_bytes[0]), float(m.out_bytes[0])
+    moved = c.batch * ((c.m * c.k + c.k * c.n) * in_bytes + c.m * c.n * out_bytes)
+    flop = 2.0 * c.m * c.n * c.k * c.batch
+    dram = p.dram_throughput_bytes_per_us
+    finite = np.isfinite([rate, dram])
+    return Roof(
+        flop / rate if finite[0] else float("nan"), moved / dram if finite[1] else float("nan")
+    )

@@ -34,10 +34,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from wsjax.errors import InputError
-from wsjax.model import MAX_STAGES, PERSISTENT, PINGPONG, Pipeline, start_carry, step
+from wsjax.model import MAX_STAGES, PERSISTENT, PINGPONG, Pipeline, played, start_carry
 from wsjax.timelines import traces
 from wsjax.timelines.traces import Trace
 
@@ -121,18 +120,14 @@ def _imputed(values: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames="length")
-def _scan(pipelines: Pipeline, length: int) -> jax.Array:
+def _starts(pipelines: Pipeline, length: int) -> jax.Array:
     """The starts of computes of pipelines whose times are arrays over steps."""
 
-    def one(p: Pipeline) -> jax.Array:
+    def starts(p: Pipeline) -> jax.Array:
         times = {name: x for name, x in p._asdict().items() if jnp.ndim(x)}
+        return played(p, start_carry(MAX_STAGES, 0.0), length, times)[1].start
 
-        def advance(carry, now):
-            return step(p._replace(**now), carry)
-
-        return lax.scan(advance, start_carry(MAX_STAGES, 0.0), times, length=length)[1]
-
-    return jax.vmap(one)(pipelines)
+    return jax.vmap(starts)(pipelines)
 
 
 def starts(found: Sequence[tuple[Trace, Durations]]) -> list[np.ndarray]:
@@ -142,7 +137,7 @@ def starts(found: Sequence[tuple[Trace, Durations]]) -> list[np.ndarray]:
     rows = [_pipeline(trace, durations, length) for trace, durations in found]
     with jax.enable_x64(True):
         stacked = Pipeline(*(np.stack(column) for column in zip(*rows, strict=True)))
-        times = np.asarray(_scan(jax.tree.map(jnp.asarray, stacked), length))
+        times = np.asarray(_starts(jax.tree.map(jnp.asarray, stacked), length))
     return [
         row[: trace.steps] + own.begin_us for row, (trace, own) in zip(times, found, strict=True)
     ]

@@ -3,6 +3,10 @@
 Beside the whole kernel two windows are shown: its first steps, and some steps around the end of an
 output tile. Measured events stand under the predicted ones: their first load begins where the
 predicted one does, and in the second window its first step starts where the predicted one does.
+
+The **period** of steps is the mean time from one compute's start to the next inside output tiles:
+what a step costs, without launch, first data and epilogues. Predicted and measured are compared by
+it (`Comparison`).
 """
 
 from collections.abc import Sequence
@@ -13,29 +17,48 @@ import numpy as np
 from wsjax import schema
 from wsjax.model import PINGPONG
 from wsjax.schema import LIMITERS
-from wsjax.timelines import critical
-from wsjax.timelines.critical import COMPUTE as PATH_COMPUTE
-from wsjax.timelines.critical import EPILOGUE as PATH_EPILOGUE
-from wsjax.timelines.critical import LATENCY, LOAD_A
-from wsjax.timelines.slices import Slices, filled_slots, one_by_one, slices, tracks
+from wsjax.timelines import slices as rows
+from wsjax.timelines import steps as played
+from wsjax.timelines import traces
+from wsjax.timelines.slices import Slices, columns, filled_slots, one_by_one, slices, tracks
 from wsjax.timelines.timeline import Timeline
+from wsjax.timelines.traces import Trace
 
 STEPS_MIN, STEPS_MAX = 8, 20
 """How many steps a window shows, at least and at most."""
 AROUND = 5
 """Steps shown before and behind the end of a tile."""
+SHARE_LEAST = 0.005
 
 
-class Measured(NamedTuple):
-    """A traced CTA's rows: what each is called, its slices (in µs since the CTA began), when each
-    step's compute starts, and when the first load begins. note: what is to be said of it."""
+class Comparison(NamedTuple):
+    """One traced CTA and the prediction of its configuration, times in µs."""
+
+    trace: Trace
+    timeline: Timeline
+    measured_us: float
+    predicted_us: float
+
+    @property
+    def error(self) -> float:
+        """Of the predicted period, relative to the measured one."""
+        return self.predicted_us / self.measured_us - 1.0
+
+
+class MeasuredScene(NamedTuple):
+    """What a picture shows of a traced CTA."""
 
     name: str
     labels: tuple[str, ...]
+    """What its rows are called."""
     slices: Slices
+    """The slices of its rows, in µs since the CTA began; `track` is the row."""
     start_us: np.ndarray
+    """When each step's compute starts: (steps,), since the CTA began."""
     begin_us: float
+    """When its first load begins."""
     note: str
+    """What is to be said of it under the title."""
 
 
 class Window(NamedTuple):
@@ -55,23 +78,31 @@ class Line(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What to draw. labels: of the predicted tracks. notes: lines under the title."""
+    """What to draw of a timeline. Times in µs from the kernel's begin."""
 
     title: str
     notes: tuple[str, ...]
+    """Lines under the title."""
     labels: tuple[str, ...]
+    """What the predicted tracks are called."""
     slices: Slices
     line: Line
+    """The critical path."""
     ring: tuple[np.ndarray, np.ndarray, np.ndarray]
+    """Times, filled slots from then on, and slots being loaded: see `slices.filled_slots`."""
     depth: int
+    """The ring's slots."""
     k_tiles: int
+    """Steps of an output tile."""
     steps: int
+    """How many steps were played."""
     time_us: float
     windows: tuple[Window, ...]
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredScene, ...]
+    """Traced CTAs, under the predicted tracks."""
 
 
-def scene(t: Timeline, most: int, measured: Sequence[Measured] = ()) -> Scene:
+def scene(t: Timeline, most: int, measured: Sequence[MeasuredScene] = ()) -> Scene:
     """What to draw of a timeline, condensed to about `most` steps."""
     return Scene(
         title=title(t),
@@ -97,16 +128,16 @@ def title(t: Timeline) -> str:
 
 def notes(t: Timeline, most: int) -> tuple[str, ...]:
     """What limits it, what the critical path is made of, and what is not shown step by step."""
-    found = [f"{t.time_us:,.2f} µs, {critical.name(t.pipeline, LIMITERS[t.figures['limiter']])}"]
-    found.append(path_text(t))
-    steps, played = t.pipeline.k_tiles * t.pipeline.tiles, len(t.steps.start)
-    shown = min(played, most)
+    limiter = played.limiter_name(t.pipeline, LIMITERS[t.figures["limiter"]])
+    lines = [f"{t.time_us:,.2f} µs, {limiter}", path_text(t)]
+    steps, complete = t.pipeline.k_tiles * t.pipeline.tiles, len(t.steps.start)
+    shown = min(complete, most)
     if shown < steps:
-        means = "" if t.complete else f", those after the first {played:,} by their mean"
-        found.append(
+        means = "" if t.complete else f", those after the first {complete:,} by their mean"
+        lines.append(
             f"{shown:,} of {steps:,} steps are drawn one by one, the others in groups{means}"
         )
-    return tuple(found)
+    return tuple(lines)
 
 
 def path_text(t: Timeline) -> str:
@@ -116,17 +147,17 @@ def path_text(t: Timeline) -> str:
 
 
 def parts(t: Timeline) -> dict[str, float]:
-    """The shares of the time that the critical path spends, 0.5 % and more; negative where it saves
-    time. Of a kernel that is not played to its end: of the time that is."""
-    spent = {"launch": t.figures["launch_us"], **critical.shares(t.pipeline, t.path)}
+    """The shares, at least `SHARE_LEAST`, of the time that the critical path spends; negative where
+    it saves time. Of a kernel that is not played to its end: of the time that is."""
+    spent = {"launch": t.figures["launch_us"], **played.shares(t.pipeline, t.path)}
     spent |= {"cold first wave": t.first_us}
     if t.complete:
         spent |= {"partial last wave": t.last_us}
-    whole = (t.time_us if t.complete else float(t.steps.end[-1])) or 1.0
-    return {name: us / whole for name, us in spent.items() if abs(us / whole) >= 0.005}
+    total_us = (t.time_us if t.complete else float(t.steps.end[-1])) or 1.0
+    return {name: us / total_us for name, us in spent.items() if abs(us / total_us) >= SHARE_LEAST}
 
 
-def windows(t: Timeline, measured: Sequence[Measured] = ()) -> tuple[Window, ...]:
+def windows(t: Timeline, measured: Sequence[MeasuredScene] = ()) -> tuple[Window, ...]:
     """The first steps, and those around the end of an output tile."""
     s, n = t.steps, t.pipeline.k_tiles
     total = len(s.start)
@@ -155,9 +186,10 @@ def _window(name: str, begin_us: float, end_us: float, shift: tuple[float, ...])
 
 def _line(t: Timeline, most: int) -> Line:
     s, path, p = t.steps, t.path, t.pipeline
-    here = (path.kind != LATENCY) & one_by_one(len(s.start), most)[path.step]
+    here = (path.kind != played.LATENCY) & one_by_one(len(s.start), most)[path.step]
     kind, step = path.kind[here], path.step[here]
-    loads_a, computes, ends = kind == LOAD_A, kind == PATH_COMPUTE, kind == PATH_EPILOGUE
+    loads_a = kind == played.LOAD_A
+    computes, ends = kind == played.COMPUTE, kind == played.EPILOGUE
     which = [loads_a, computes, ends]
     begin = np.select(which, [s.acquire_a[step], s.start[step], s.end[step]], s.acquire_b[step])
     end = np.select(which, [s.done_a[step], s.end[step], s.epilogue[step]], s.done_b[step])
@@ -167,3 +199,72 @@ def _line(t: Timeline, most: int) -> Line:
     group = (step // p.k_tiles) % 2 if p.schedule == PINGPONG else 0
     track = np.where(computes | ends, dma + 1 + group, np.where(loads_a, 1, dma))
     return Line(np.column_stack([begin, end]).ravel(), np.repeat(track, 2))
+
+
+def compare(trace: Trace, timeline: Timeline) -> Comparison:
+    """The periods of a traced CTA and of its prediction."""
+    return Comparison(
+        trace,
+        timeline,
+        period_us(trace.events["data_ready_math_start"], trace.k_tiles),
+        period_us(timeline.steps.start, timeline.pipeline.k_tiles),
+    )
+
+
+def over_ctas(ctas: Sequence[Comparison]) -> Comparison:
+    """A kernel's first CTA, its measured period the mean over all of them."""
+    return ctas[0]._replace(measured_us=float(np.mean([cta.measured_us for cta in ctas])))
+
+
+def period_us(start_us: np.ndarray, k_tiles: int) -> float:
+    """The mean time from one step's start to the next, inside output tiles; NaN where none has two
+    steps."""
+    gaps = np.diff(start_us)
+    inside = np.arange(1, len(start_us)) % k_tiles > 0
+    return float(gaps[inside].mean()) if inside.any() else float("nan")
+
+
+def measured(compared: Comparison) -> MeasuredScene:
+    """A traced CTA's rows: of each DMA warp the waits for a slot and the issue of loads, of each
+    MATH group the waits for data, the computes, and the stores of tiles.
+
+    A compute is drawn up to the next wait where the next one starts before it is retired.
+    """
+    trace = compared.trace
+    seen, steps = trace.events, np.arange(trace.steps)
+    drawn: list[Slices] = []
+    for row in range(trace.dma_warps):
+        came, empty, issued = (seen[name][row] for name in traces.DMA)
+        drawn += [
+            columns(row, rows.WAIT, came, empty, steps, 1, False),
+            columns(row, rows.LOAD, empty, issued, steps, 1, False),
+        ]
+    tile = steps // trace.k_tiles
+    stored, done = (seen[name] for name in traces.TILE)
+    for group in range(trace.math_groups):
+        row, mine = trace.dma_warps + group, tile % trace.math_groups == group
+        came, ready, retired = (seen[name][mine] for name in traces.MATH)
+        stores = stored[tile[mine]]
+        ends = np.flatnonzero(np.diff(tile[mine], append=-1))
+        following = np.append(came[1:], np.inf)
+        following[ends] = np.fmin(following[ends], stores[ends])
+        until = np.maximum(np.minimum(retired, following), ready)
+        drawn += [
+            columns(row, rows.WAIT, came, ready, steps[mine], 1, False),
+            columns(row, rows.COMPUTE, ready, until, steps[mine], 1, False),
+        ]
+        tiles = np.arange(group, len(stored), trace.math_groups)
+        tiles = tiles[np.isfinite(stored[tiles] + done[tiles])]
+        first = tiles * trace.k_tiles
+        drawn.append(columns(row, rows.EPILOGUE, stored[tiles], done[tiles], first, 1, False))
+    return MeasuredScene(
+        name=f"CTA {trace.kernel[-1]}",
+        labels=rows.names(trace.dma_warps, trace.math_groups),
+        slices=rows.merged(drawn),
+        start_us=seen["data_ready_math_start"],
+        begin_us=float(seen["slot_empty"][:, 0].min()),
+        note=f"a step takes {compared.predicted_us:.3f} µs as predicted, "
+        f"{compared.measured_us:.3f} measured ({compared.error:+.1%}; "
+        f"CTA {trace.kernel[-1]}, {trace.kernel[0]}); "
+        "of measured loads their issue is drawn",
+    )

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsjax.model import PINGPONG
-from wsjax.timelines.critical import COMPUTE as PATH_COMPUTE
-from wsjax.timelines.critical import EPILOGUE as PATH_EPILOGUE
-from wsjax.timelines.critical import LOAD_A, LOAD_B
+from wsjax.timelines import steps as played
 from wsjax.timelines.steps import count
 from wsjax.timelines.timeline import Timeline
 
@@ -144,7 +142,7 @@ def _rows(t: Timeline) -> list[_Row]:
     steps = np.arange(len(s.start))
     two = p.dma_warps == 2
     marked = np.zeros((4, len(steps)), dtype=bool)
-    for place, kind in enumerate((LOAD_A, LOAD_B, PATH_COMPUTE, PATH_EPILOGUE)):
+    for place, kind in enumerate((played.LOAD_A, played.LOAD_B, played.COMPUTE, played.EPILOGUE)):
         marked[place, path.step[path.kind == kind]] = True
     none = np.zeros(len(steps), dtype=bool)
     waits = s.wait_a.sum() * two, s.wait_b.sum(), s.math_wait.sum()

@@ -13,8 +13,14 @@ group of MATH warps); `wave` counts the CTA's output tiles and `kstep` their ste
     math_end          MATH has retired the step's MMA and freed its slot
 
 and those of an output tile: writeback_start, writeback_issued.
+
+The name of a traced kernel says its configuration, as the Gluon kernels of the measured H200 table
+are called: `m128n128k64s4d1w8pe0` has tile 128x128x64, 4 stages, 1 DMA warp and 8 MATH warps;
+`p`: ping-pong, each of two groups with so many warps; `e0` stores C by TMA, `e1` directly. What
+follows is free. Whether one MMA stays in flight is seen in the trace itself.
 """
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +28,8 @@ import numpy as np
 
 from wsjax.errors import InputError, nearest
 from wsjax.importers import MALFORMED, TRACED, column_names, open_source, pieces
+from wsjax.schema import COLUMNS as CONFIGURATION
+from wsjax.schema import WRITES
 
 KERNEL = ("config_id", "m", "n", "k", "group_m", "cta")
 COLUMNS = (*KERNEL, "role", "wave", "kstep", "slot", "event", "t_ns")
@@ -31,6 +39,8 @@ TILE = ("writeback_start", "writeback_issued")
 DMA_ROLES, MATH_ROLES = ("dma0", "dma1"), ("math0", "math1")
 WORDS = {"role": (*DMA_ROLES, *MATH_ROLES), "event": (*DMA, *MATH, *TILE)}
 NUMBERS = (*KERNEL[1:], "wave", "kstep", "slot", "t_ns")
+NAME = re.compile(r"m(\d+)n(\d+)k(\d+)s(\d+)d(\d)w(\d+)(p?)e([01])")
+"""What a kernel's name says: block_m, n, k, stages, DMA and MATH warps, ping-pong, store."""
 
 
 class Trace(NamedTuple):
@@ -88,6 +98,41 @@ def read(path: str | Path) -> list[Trace]:
     if problems:
         raise InputError(problems)
     return found
+
+
+def configuration(trace: Trace) -> dict[str, int]:
+    """The configuration columns that a trace's kernel and problem say, as numbers.
+
+    Raises InputError for a kernel's name that does not say them.
+    """
+    name, m, n, k, group_m, _ = trace.kernel
+    match = NAME.match(name)
+    if not match:
+        raise InputError(
+            f"traced kernel '{name}': its name does not say its tile; call it like "
+            "m128n128k64s4d1w8e0: block_m, block_n, block_k, stages, DMA and MATH warps, store"
+        )
+    block_m, block_n, block_k, stages, dma_warps, warps = map(int, match.groups()[:6])
+    pingpong = bool(match[7])
+    words = {
+        "layout": "nn",
+        "schedule": "pingpong" if pingpong else "persistent",
+        "write_back": WRITES[int(match[8])],
+    }
+    numbers = {
+        "m": m,
+        "n": n,
+        "k": k,
+        "block_m": block_m,
+        "block_n": block_n,
+        "block_k": block_k,
+        "stages": stages,
+        "dma_warps": dma_warps,
+        "math_warps": warps * (2 if pingpong else 1),
+        "mma_in_flight": trace.mma_in_flight,
+        "group_m": max(group_m, 1),
+    }
+    return numbers | {name: CONFIGURATION[name].choices.index(word) for name, word in words.items()}
 
 
 def _columns(path: str | Path) -> dict[str, np.ndarray]:

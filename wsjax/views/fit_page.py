@@ -283,9 +283,9 @@ def _dimensions(frame: "pd.DataFrame") -> list[Dimension]:
     columns["tile"] = _tiles(frame)
     columns["stages"] = frame["stages"]
     columns["extrapolated"] = np.where(frame["extrapolated"], "yes", "no")
-    found = [_dimension(name, values) for name, values in columns.items()]
-    found += [_size(name, frame[name].to_numpy()) for name in SIZES]
-    return [d for d in found if 1 < len(d.words) <= WORDS_MOST]
+    dimensions = [_dimension(name, values) for name, values in columns.items()]
+    dimensions += [_size(name, frame[name].to_numpy()) for name in SIZES]
+    return [d for d in dimensions if 1 < len(d.words) <= WORDS_MOST]
 
 
 def _dimension(name: str, values: Any) -> Dimension:

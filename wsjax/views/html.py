@@ -12,7 +12,7 @@ import numpy as np
 
 from wsjax import __version__
 from wsjax.errors import InputError
-from wsjax.tables import finite_values as finite
+from wsjax.tables import finite
 
 EXTRA = "pages are drawn with plotly, which is not installed: pip install 'wsjax[report]'"
 TYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f4": np.float32, "f8": np.float64}

@@ -22,20 +22,20 @@ COLUMNS = 2
 WIDTH, ROW, GAP, BETWEEN = 15.0, 0.24, 0.66, 1.75
 
 
-def write_comparisons(found: Sequence[Comparison], out: Path) -> None:
+def write_comparisons(compared: Sequence[Comparison], out: Path) -> None:
     """Draw traced kernels under their predictions into a .png or .svg, whole or not at all."""
-    save(figure(found), out)
+    save(figure(compared), out)
 
 
-def figure(found: Sequence[Comparison]) -> "Figure":
+def figure(compared: Sequence[Comparison]) -> "Figure":
     """The first steps of each kernel from its first load on, predicted and measured.
 
-    found: a CTA of each, its measured period that of the kernel (`comparison.over_ctas`).
+    compared: a CTA of each, its measured period that of the kernel (`comparison.over_ctas`).
     """
     from matplotlib.figure import Figure
 
-    scenes = [scene(one.timeline, 100, [measured(one)]) for one in found]
-    lines = -(-len(found) // COLUMNS)
+    scenes = [scene(one.timeline, 100, [measured(one)]) for one in compared]
+    lines = -(-len(compared) // COLUMNS)
     tall = [
         max(len(s.labels) - 1 + len(s.measured[0].labels) for s in scenes[at : at + COLUMNS]) * ROW
         for at in range(0, len(scenes), COLUMNS)
@@ -53,17 +53,17 @@ def figure(found: Sequence[Comparison]) -> "Figure":
         hspace=GAP / (sum(tall) / lines),
         wspace=BETWEEN / ((WIDTH - 1.7 - BETWEEN * (COLUMNS - 1)) / COLUMNS),
     )
-    problems = {schema.problem_words(one.timeline.configuration) for one in found}
+    problems = {schema.problem_words(one.timeline.configuration) for one in compared}
     of = f", {problems.pop()}" if len(problems) == 1 else ""
-    title = f"predicted and measured: first steps of {len(found)} kernels{of}"
+    title = f"predicted and measured: first steps of {len(compared)} kernels{of}"
     drawn.text(0.25 / WIDTH, 1 - 0.4 / height, title, fontsize=13, weight="bold")
     note = (
-        f"on {found[0].timeline.hardware}; both begin with their first load; of measured loads "
+        f"on {compared[0].timeline.hardware}; both begin with their first load; of measured loads "
         "their issue is drawn; a step: the mean time from one compute to the next, in all tiles of "
         "all CTAs"
     )
     drawn.text(0.25 / WIDTH, 1 - 0.65 / height, note, fontsize=10, color=LIGHT["soft"])
-    for place, (one, own) in enumerate(zip(found, scenes, strict=True)):
+    for place, (one, own) in enumerate(zip(compared, scenes, strict=True)):
         _panel(drawn.add_subplot(grid[divmod(place, COLUMNS)]), one, own, named=not of)
     shown = [own.slices.take(own.slices.begin_us < own.windows[0].end_us) for own in scenes]
     legend(drawn, [own.take(own.track > 0) for own in shown], path=False)

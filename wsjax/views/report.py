@@ -8,7 +8,7 @@ from typing import NamedTuple
 from wsjax import tables
 from wsjax.errors import InputError, gather
 from wsjax.sweeps import load_run, shard_names
-from wsjax.tables import Folder, check_place, existing, replacing
+from wsjax.tables import check_place, existing, replacing, store
 from wsjax.views import html
 
 WANTED = (
@@ -98,7 +98,7 @@ def _shards(path: Path) -> list[Path]:
     """A sweep's files in a directory, and in its folders such as `m=16`."""
     return [
         path / name
-        for name in shard_names(Folder(path).names())
+        for name in shard_names(store(path).names())
         if (footer := tables.read_footer(path / name)) and "wsjax.spec" in footer.texts
     ]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +22,13 @@ from wsjax.views.sweep_rows import (
     AT,
     KERNEL,
     Fastest,
+    Frame,
     Progress,
     Source,
     fastest_rows,
     pieces,
     source_of,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STEP = 1e-4
 """Of the logarithm of a kernel's time over its problem's best, which a page holds as a whole
@@ -114,13 +112,13 @@ def sweep_page(
     Raises InputError for files that can't be read, or that hold no row.
     """
     source = source_of(run, paths)
-    found = fastest_rows(source, advance)
+    fastest = fastest_rows(source, advance)
     counts = _counts(run, paths)
-    if found is None:
+    if fastest is None:
         raise InputError(_nothing_in(directory, counts))
-    data = _data(run, source, found) | counts
-    sections = [*SECTIONS[:1], *([COMPARED] if len(found.machines) > 1 else []), *SECTIONS[1:]]
-    return html.page(run.name, sections, data, SCRIPTS, _closing(run)), f"{found.rows:,} rows"
+    data = _data(run, source, fastest) | counts
+    sections = [*SECTIONS[:1], *([COMPARED] if len(fastest.machines) > 1 else []), *SECTIONS[1:]]
+    return html.page(run.name, sections, data, SCRIPTS, _closing(run)), f"{fastest.rows:,} rows"
 
 
 def quantiles_page(
@@ -133,14 +131,14 @@ def quantiles_page(
     import pandas as pd
 
     source = source_of(run, paths, ("rows", *TIMES))
-    read: list[pd.DataFrame] = []
+    read: list[Frame] = []
     for piece in pieces(source, (*source.machine, *source.problem, "rows", *TIMES)):
         read.append(piece)
         advance(len(piece))
     counts = _counts(run, paths)
     if not read:
         raise InputError(_nothing_in(directory, counts))
-    rows = pd.concat(read, ignore_index=True)
+    rows: Frame = pd.concat(read, ignore_index=True)
     drawn = rows.iloc[np.linspace(0, len(rows) - 1, min(len(rows), QUANTILES_ROWS)).astype(int)]
     machines, machine = _coded(drawn[list(source.machine)])
     problems, problem = _coded(drawn[list(source.problem)])
@@ -160,7 +158,7 @@ def quantiles_page(
     return text, f"{len(rows):,} rows of quantiles, no configurations"
 
 
-def _coded(rows: "pd.DataFrame") -> "tuple[pd.DataFrame, np.ndarray]":
+def _coded(rows: Frame) -> tuple[Frame, np.ndarray]:
     """The distinct rows in ascending order, and the position among them of each row."""
     grouped = rows.groupby(list(rows.columns), sort=True)
     distinct = rows.drop_duplicates().sort_values(list(rows.columns), ignore_index=True)
@@ -215,9 +213,9 @@ def _counts(run: Spec, paths: Sequence[Path]) -> dict[str, Any]:
     return {"candidates": candidates, "left_out": dict(left_out.most_common()), "notes": notes}
 
 
-def _data(run: Spec, source: Source, found: Fastest) -> dict[str, Any]:
-    cells = found.cells
-    shape = (len(found.machines), len(found.problems), len(found.kernels))
+def _data(run: Spec, source: Source, fastest: Fastest) -> dict[str, Any]:
+    cells = fastest.cells
+    shape = (len(fastest.machines), len(fastest.problems), len(fastest.kernels))
     at = tuple(cells[name].to_numpy() for name in AT)
     time_us = np.full(shape, np.inf)
     time_us[at] = cells["time_us"]
@@ -237,19 +235,19 @@ def _data(run: Spec, source: Source, found: Fastest) -> dict[str, Any]:
         step = np.minimum(np.rint(np.log(slowdown) / STEP), ABSENT - 1)
     return {
         "name": run.name,
-        "rows": found.rows,
-        "extrapolated": found.extrapolated,
+        "rows": fastest.rows,
+        "extrapolated": fastest.extrapolated,
         "extrapolated_because": [
             f"on {', '.join(names[:NAMED])}{' and others' * (len(names) > NAMED)}: {why}"
             for why, names in run.extrapolated().items()
         ],
-        "all_problems": len(found.all_problems),
-        "all_machines": len(found.all_machines),
-        "machines": _machines(run, found.machines),
-        "problems": _problems(source, found.problems, found.all_problems),
+        "all_problems": len(fastest.all_problems),
+        "all_machines": len(fastest.all_machines),
+        "machines": _machines(run, fastest.machines),
+        "problems": _problems(source, fastest.problems, fastest.all_problems),
         "schedules": SCHEDULES,
         "limiters": LIMITERS,
-        "kernels": {name: found.kernels[name].tolist() for name in KERNEL},
+        "kernels": {name: fastest.kernels[name].tolist() for name in KERNEL},
         "setting_names": source.settings,
         "settings": settings,
         "step": STEP,
@@ -260,9 +258,7 @@ def _data(run: Spec, source: Source, found: Fastest) -> dict[str, Any]:
     }
 
 
-def _problems(
-    source: Source, rows: "pd.DataFrame", everywhere: "pd.DataFrame"
-) -> dict[str, list[Any]]:
+def _problems(source: Source, rows: Frame, everywhere: Frame) -> dict[str, list[Any]]:
     """The columns of problems, and a label for each: its name, its size, and what varies
     `everywhere` in the sweep."""
     words = {name: column.choices for name, column in COLUMNS.items()} | dict(source.words)
@@ -294,15 +290,15 @@ def _problems(
     return columns | {"shown": [*own, *size, *others]}
 
 
-def _machines(run: Spec, rows: "pd.DataFrame") -> list[dict[str, Any]]:
+def _machines(run: Spec, rows: Frame) -> list[dict[str, Any]]:
     """Each machine's label, a short one of what differs between them, and its roofs."""
     varied = [name for name in rows if rows[name].nunique() > 1] or list(rows)[:1]
-    found = []
+    machines = []
     for row in rows.to_dict("records"):
         machine = run.hardware[int(row["hardware"])]
         swept = {str(name): value for name, value in row.items() if name != "hardware"}
         words = {"hardware": machine.name} | {name: f"{x:.4g}" for name, x in swept.items()}
-        found.append(
+        machines.append(
             {
                 "label": " ".join([machine.name, *(f"{name}={words[name]}" for name in swept)]),
                 "short": " · ".join(words[str(name)] for name in varied),
@@ -310,7 +306,7 @@ def _machines(run: Spec, rows: "pd.DataFrame") -> list[dict[str, Any]]:
                 **roofs(machine, swept),
             }
         )
-    return found
+    return machines
 
 
 def roofs(machine: Hardware, swept: Mapping[str, float]) -> dict[str, Any]:

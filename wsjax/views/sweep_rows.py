@@ -9,7 +9,7 @@ time: once for what there is, once for the fastest rows (a grouped aggregation).
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,10 +17,7 @@ from wsjax import tables
 from wsjax.errors import InputError
 from wsjax.schema import COLUMNS, LIMITERS, PREDICTION_COLUMNS
 from wsjax.spec import Spec
-from wsjax.sweeps import numbers_of, part_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from wsjax.sweeps import given_numbers, shard_of
 
 CELLS = 400_000
 PROBLEMS = 2_000
@@ -32,6 +29,8 @@ FIGURES = (*COLUMNS, "time_us", "limiter", "extrapolated")
 AT = ("machine at", "problem at", "kernel at")
 """Columns of positions; a sweep's own columns have no spaces in their names."""
 Progress = Callable[[int], None]
+Frame: TypeAlias = Any
+"""A pandas DataFrame; its type stubs do not tell one from a Series where columns are taken."""
 
 
 class Source(NamedTuple):
@@ -61,12 +60,12 @@ class Fastest(NamedTuple):
 
     rows: int
     extrapolated: int
-    machines: "pd.DataFrame"
-    problems: "pd.DataFrame"
-    kernels: "pd.DataFrame"
-    all_machines: "pd.DataFrame"
-    all_problems: "pd.DataFrame"
-    cells: "pd.DataFrame"
+    machines: Frame
+    problems: Frame
+    kernels: Frame
+    all_machines: Frame
+    all_problems: Frame
+    cells: Frame
 
 
 def source_of(run: Spec, paths: Sequence[Path], figures: Iterable[str] = FIGURES) -> Source:
@@ -107,12 +106,12 @@ def _folders(run: Spec, path: Path) -> dict[str, float]:
     machine = next((own for own in run.hardware if own.name == shard.get("hardware")), None)
     if machine is None:
         raise InputError(f"{path}: does not say which rows it holds; run the sweep again")
-    part = part_of(run, machine, shard["start"], shard["stop"])
-    found = numbers_of(part, run.output.partition_by, np.array([part.start]))
+    rows = shard_of(run, machine, shard["start"], shard["stop"])
+    found = given_numbers(rows, run.output.partition_by, np.array([rows.start]))
     return {name: np.ravel(value)[0] for name, value in found.items()}
 
 
-def pieces(source: Source, names: Iterable[str]) -> "Iterator[pd.DataFrame]":
+def pieces(source: Source, names: Iterable[str]) -> Iterator[Frame]:
     """The table's rows as numbers, words as codes, a piece at a time."""
     import pandas as pd
 
@@ -135,7 +134,7 @@ def fastest_rows(source: Source, advance: Progress) -> Fastest | None:
     rows, extrapolated = 0, 0
     keys = [list(source.machine), list(source.problem), list(KERNEL)]
     names = [name for key in keys for name in key]
-    known: list[pd.DataFrame | None] = [None] * len(keys)
+    known: list[Frame] = [None] * len(keys)
     for piece in pieces(source, [*names, "extrapolated"]):
         rows += len(piece)
         extrapolated += int(piece["extrapolated"].sum())
@@ -145,7 +144,7 @@ def fastest_rows(source: Source, advance: Progress) -> Fastest | None:
     if not rows:
         return None
     all_machines, all_problems, kernels = (
-        frame.sort_values(list(frame), ignore_index=True) for frame in known if frame is not None
+        frame.sort_values(list(frame), ignore_index=True) for frame in known
     )
     count = max(min(MACHINES, len(all_machines), CELLS // len(kernels)), 1)
     machines = _drawn(all_machines, MACHINES_READ)
@@ -167,13 +166,13 @@ def fastest_rows(source: Source, advance: Progress) -> Fastest | None:
     return Fastest(rows, extrapolated, *kept, all_machines, all_problems, cells)
 
 
-def _together(frame: "pd.DataFrame | None", more: "pd.DataFrame") -> "pd.DataFrame":
+def _together(frame: Frame | None, more: Frame) -> Frame:
     import pandas as pd
 
     return more if frame is None else pd.concat([frame, more], ignore_index=True)
 
 
-def _drawn(frame: "pd.DataFrame", most: int) -> "pd.DataFrame":
+def _drawn(frame: Frame, most: int) -> Frame:
     """At least one, at most so many of the rows, drawn evenly and always the same."""
     count = max(most, 1)
     if len(frame) <= count:
@@ -182,7 +181,7 @@ def _drawn(frame: "pd.DataFrame", most: int) -> "pd.DataFrame":
     return frame.iloc[np.sort(chosen)].reset_index(drop=True)
 
 
-def _fastest_machines(cells: "pd.DataFrame", machines: int, count: int) -> np.ndarray:
+def _fastest_machines(cells: Frame, machines: int, count: int) -> np.ndarray:
     """The positions of the first machine, with which others are compared, and of those that are
     fastest: by the geometric mean, over problems, of their time over the fastest machine's."""
     machine, problem, _ = AT

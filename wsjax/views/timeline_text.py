@@ -51,28 +51,28 @@ SHARE = 0.02
 """Less of a column does not show."""
 
 
-def timeline_text(found: Scene, width: int) -> Iterator["Text"]:
+def timeline_text(scene: Scene, width: int) -> Iterator["Text"]:
     """The whole kernel and its first steps, in lines of at most `width` columns."""
     from rich.text import Text
 
     columns = width - LABEL
-    yield _heading("the whole kernel", 0.0, found.time_us, width)
-    edges = np.linspace(0.0, found.time_us, columns + 1)
-    yield _labelled("output tiles", _tiles(found, edges))
-    for track, label in enumerate(found.labels[1:], start=1):
-        yield _labelled(label, _busy(found.slices.take(found.slices.track == track), edges))
-    window = found.windows[0]
+    yield _heading("the whole kernel", 0.0, scene.time_us, width)
+    edges = np.linspace(0.0, scene.time_us, columns + 1)
+    yield _labelled("output tiles", _tiles(scene, edges))
+    for track, label in enumerate(scene.labels[1:], start=1):
+        yield _labelled(label, _busy(scene.slices.take(scene.slices.track == track), edges))
+    window = scene.windows[0]
     edges = np.linspace(window.begin_us, window.end_us, columns + 1)
     yield Text()
     yield _heading(window.name, window.begin_us, window.end_us, width)
-    for track, label in enumerate(found.labels[1:], start=1):
-        own = found.slices.take(found.slices.track == track)
-        yield _labelled(label, _steps(own, edges, found.k_tiles))
-    yield _labelled("ring slots filled", _ring(found, edges))
-    yield _labelled("critical path", _path(found, edges))
-    yield from _measured(found, window, edges)
+    for track, label in enumerate(scene.labels[1:], start=1):
+        own = scene.slices.take(scene.slices.track == track)
+        yield _labelled(label, _steps(own, edges, scene.k_tiles))
+    yield _labelled("ring slots filled", _ring(scene, edges))
+    yield _labelled("critical path", _path(scene, edges))
+    yield from _measured(scene, window, edges)
     yield Text()
-    yield from _legend(found)
+    yield from _legend(scene)
 
 
 def _labelled(label: str, drawn: "Text") -> "Text":
@@ -89,13 +89,13 @@ def _heading(name: str, begin_us: float, end_us: float, width: int) -> "Text":
     return Text(f"{name:<{LABEL}}"[:LABEL], "bold") + Text(f"{begin}{between}{end}", "dim")
 
 
-def _tiles(found: Scene, edges: np.ndarray) -> "Text":
+def _tiles(scene: Scene, edges: np.ndarray) -> "Text":
     """The CTA's output tiles with their numbers, where there is room; else how many there are."""
     from rich.text import Text
 
-    waves = found.slices.take(found.slices.kind == WAVE)
+    waves = scene.slices.take(scene.slices.kind == WAVE)
     at = np.searchsorted(edges, waves.begin_us, side="right") - 1
-    count = int(waves.steps.sum()) // found.k_tiles
+    count = int(waves.steps.sum()) // scene.k_tiles
     sizes = np.diff(np.append(at, len(edges) - 1))
     start = Text("-" * int(at[0]), STYLES[LAUNCH])
     if sizes.min() < len(str(count)) + 1:
@@ -139,21 +139,21 @@ def _steps(own: Slices, edges: np.ndarray, k_tiles: int) -> "Text":
     return _styled(marks, styles)
 
 
-def _ring(found: Scene, edges: np.ndarray) -> "Text":
+def _ring(scene: Scene, edges: np.ndarray) -> "Text":
     from rich.text import Text
 
-    times, filled, _ = found.ring
+    times, filled, _ = scene.ring
     middle = (edges[:-1] + edges[1:]) / 2
     at = np.searchsorted(times, middle, side="right") - 1
     levels = np.where(at >= 0, filled[np.maximum(at, 0)], 0)
     return Text("".join(f"{level}" if level < 10 else "+" for level in levels), "dim")
 
 
-def _path(found: Scene, edges: np.ndarray) -> "Text":
+def _path(scene: Scene, edges: np.ndarray) -> "Text":
     """What the critical path does in each column; where it is none of these, it is latency."""
     kinds = tuple(LETTERS)
-    share = _coverage(found.slices.take(found.slices.critical), edges, kinds)
-    line = found.line.time_us
+    share = _coverage(scene.slices.take(scene.slices.critical), edges, kinds)
+    line = scene.line.time_us
     within = np.minimum(edges[1:], line.max(initial=0.0)) - np.maximum(
         edges[:-1], line.min(initial=np.inf)
     )
@@ -165,20 +165,20 @@ def _path(found: Scene, edges: np.ndarray) -> "Text":
     return _styled(letters, [PATH_STYLE] * len(letters))
 
 
-def _measured(found: Scene, window: Window, edges: np.ndarray) -> Iterator["Text"]:
-    for one, shift in zip(found.measured, window.shift_us, strict=True):
+def _measured(scene: Scene, window: Window, edges: np.ndarray) -> Iterator["Text"]:
+    for one, shift in zip(scene.measured, window.shift_us, strict=True):
         moved = one.slices._replace(
             begin_us=one.slices.begin_us + shift, end_us=one.slices.end_us + shift
         )
         for track, label in enumerate(one.labels):
             own = moved.take(moved.track == track)
-            yield _labelled(f"{label}, measured", _steps(own, edges, found.k_tiles))
+            yield _labelled(f"{label}, measured", _steps(own, edges, scene.k_tiles))
 
 
-def _legend(found: Scene) -> Iterator["Text"]:
+def _legend(scene: Scene) -> Iterator["Text"]:
     from rich.text import Text
 
-    shown = set(found.slices.kind.tolist())
+    shown = set(scene.slices.kind.tolist())
     parts = [
         Text.assemble((MARKS[kind], STYLES[kind]), f" {word}")
         for kind, word in WORDS.items()

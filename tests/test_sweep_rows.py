@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
+from wsjax import tables
 from wsjax.hardware import intervals
 from wsjax.schema import frame
 from wsjax.schema.columns import COLUMNS
 from wsjax.schema.limits import Facts
 from wsjax.spec.sweep_files import parse_spec
-from wsjax.sweeps import blocks
 from wsjax.sweeps.layout import layout
-from wsjax.sweeps.trials import columns_of, trials_of, verdicts
-from wsjax.tables import parquet as tables
+from wsjax.sweeps.rows import _verdicts, columns_of, kernels_of, legal_rows
 
 TEXT = """
 hardware = "h200"
@@ -44,19 +43,19 @@ SMS, DEPENDS = "sms = [66, 132]", "smem_bytes_per_sm = [65536, 232448]"
 )
 def test_rows_are_those_that_are_worked_out_one_by_one(machine, dtypes, where, laid, judged):
     run = parse_spec(TEXT.format(machine=machine, dtypes=dtypes, where=where), "trials.toml")
-    (part,) = [piece.part for piece in layout(run)]
-    source, product, predicate = part.source, part.product, run.predicate()
-    assert (trials_of(source) is not None) is laid
-    assert (verdicts(source, predicate) is not None) is judged
+    (shard,) = layout(run)
+    source, product, predicate = shard.source, shard.product, run.predicate()
+    assert (kernels_of(source) is not None) is laid
+    assert (_verdicts(source, predicate) is not None) is judged
 
     numbers = np.arange(len(product))
     rows = product.take(numbers)
     own = source.hardware.facts._asdict() | source.hardware.parameters._asdict()
-    facts = {name: rows[name] for name in part.swept if name in Facts._fields}
+    facts = {name: rows[name] for name in shard.swept if name in Facts._fields}
     known = {name: rows[name] for name in product.names if name in COLUMNS}
     resolved = frame.resolve(known, source.hardware.facts._replace(**facts))
     outside = intervals.outside(source.hardware, resolved, len(numbers))
-    for name in part.swept:
+    for name in shard.swept:
         outside |= rows[name] != own[name]
 
     assert predicate is not None
@@ -64,7 +63,7 @@ def test_rows_are_those_that_are_worked_out_one_by_one(machine, dtypes, where, l
     reasons = source._reasons(numbers)
     passes = predicate.mask(wanted, len(numbers))
     start, stop = 5, len(numbers) - 7
-    kept = blocks.legal_rows(part, predicate, start, stop)
+    kept = legal_rows(shard, predicate, start, stop)
     here = slice(start, stop)
     legal = start + np.flatnonzero((passes & (reasons == 0))[here])
     np.testing.assert_array_equal(kept.numbers, legal)
