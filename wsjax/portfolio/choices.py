@@ -165,8 +165,8 @@ def choice(
         available=int(np.isfinite(demand.available_us).any(axis=0).sum()),
         candidates=found.candidates,
         measured=measured,
-        cutlass_filter=export.cutlass_filter(kind for _, kind in lists),
-        not_in_cutlass=export.not_in_cutlass(lists),
+        cutlass_filter=export.cutlass_filter((kind for _, kind in lists), machine.facts),
+        not_in_cutlass=export.not_in_cutlass(lists, machine.facts),
         triton_configs=export.triton_configs(lists),
         seconds=found.seconds,
         interrupted=found.interrupted,
@@ -255,7 +255,9 @@ def _kinds(offer: Offer, machine: Hardware, kernel: int, users: np.ndarray) -> l
     first = np.sort(np.unique(keys, axis=0, return_index=True)[1])
     words = _words({name: values[first] for name, values in full.items()})
     return [
-        {name: _plain(values[at]) for name, values in words.items()} for at in range(len(first))
+        {name: _plain(values[at]) for name, values in words.items()}
+        | {"imported": offer.kernels.imported[kernel]}
+        for at in range(len(first))
     ]
 
 

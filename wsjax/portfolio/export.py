@@ -1,35 +1,64 @@
 """Kernels as others read them: names, a filter for CUTLASS, configurations for Triton, and a
-picture of the loss.
+picture of the loss. What stands in a table is data here: no name of it is code, or a formula.
 
-CUTLASS's Hopper kernels are called, such as
+A kernel that a table names as CUTLASS does keeps this name. Others get the pattern of such names on
+the machine's architecture. On Hopper they are
 
     cutlass3x_sm90_tensorop_gemm_bf16_bf16_f32_bf16_bf16_128x256x64_1x1x1_0_tnn_align8\
 _warpspecialized_pingpong_epi_tma
 
 with the types of A, B, sums, C and D, the tile, the cluster, the number of stages (0: as many as
-fit, the only choice of its own library), layouts and schedules. A filter is a list of such names
-with `*` for what may be anything, commas between them: for `cutlass_profiler --kernels=` and for
-CMake's `CUTLASS_LIBRARY_KERNELS`.
+fit), layouts and schedules; on Ampere and Ada, where no warps are specialised,
+
+    cutlass_tensorop_bf16_s16816gemm_bf16_128x256_64x3_tn_align8
+
+A filter is a list of such names with `*` for what may be anything, commas between them: for
+`cutlass_profiler --kernels=` and for CMake's `CUTLASS_LIBRARY_KERNELS`.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wsjax.schema import BLOCKS, COLUMNS, DTYPE_BYTES, DTYPES, with_defaults
-from wsjax.schema import SCHEDULES as SCHEDULE_WORDS
+from wsjax.schema import (
+    BLOCKS,
+    COLUMNS,
+    DTYPE_BYTES,
+    DTYPES,
+    SCHEDULES,
+    Facts,
+    deepest_stages,
+    with_defaults,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 Kernel = Mapping[str, Any]
-"""The configuration columns of a kernel on one kind of problem, in words."""
+"""The configuration columns of a kernel on one kind of problem, in words; `imported`: what tables
+call it."""
 
 TYPES = {"bf16": "bf16", "fp16": "f16", "fp32": "f32", "tf32": "f32"}
 TYPES |= {"fp8_e4m3": "e4m3", "fp8_e5m2": "e5m2", "int8": "s8"}
 LAYOUTS = {"nn": "tt", "nt": "tn", "tn": "nt", "tt": "nn"}
 """Ours as BLAS's column-major words."""
-SCHEDULES = {"serial": "", "pingpong": "_pingpong", "cooperative": "_cooperative"}
+SM90_SCHEDULES = {
+    "serial": "_warpspecialized",
+    "pingpong": "_warpspecialized_pingpong",
+    "cooperative": "_warpspecialized_cooperative",
+}
+SM100_SCHEDULES = {"persistent": "*1sm*"}
 WRITES = {"tma": "tma", "direct": "nosmem"}
 ALIGNMENT_BYTES = 16
+WARPGROUP = 4
+REGISTERS_MAX = 255
+"""Of a thread; a machine that has more keeps sums in tensor memory, as Blackwell does."""
+CUTLASS = re.compile(r"cutlass\w+")
+FORMULA = ("=", "+", "-", "@")
+"""What formulas begin with."""
 LETTERS = {
     "group_m": "g",
     "dma_warps": "d",
@@ -57,7 +86,7 @@ def kernel_name(kernel: Mapping[str, Any]) -> str:
     usual = with_defaults({"schedule": int(kernel.get("schedule", 1))})
     tile = "x".join(str(kernel[name]) for name in BLOCKS)
     words = [tile, *([f"s{kernel['stages']}"] if "stages" in kernel else [])]
-    words.append(SCHEDULE_WORDS[usual["schedule"]])
+    words.append(SCHEDULES[usual["schedule"]])
     for name, letter in LETTERS.items():
         if name in kernel and kernel[name] != usual[name]:
             choices = COLUMNS[name].choices
@@ -65,38 +94,72 @@ def kernel_name(kernel: Mapping[str, Any]) -> str:
     return "_".join(words)
 
 
-def cutlass_filter(kernels: Iterable[Kernel]) -> str:
+def printable(text: str) -> str:
+    """A text on one line, with escapes for what can't be seen."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def without_formulas(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """A frame for a CSV file, in which no text is a formula to a spreadsheet: an apostrophe goes
+    before those that could be."""
+
+    def cell(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+    return frame.apply(lambda column: column if column.dtype.kind in "iufb" else column.map(cell))
+
+
+def cutlass_filter(kernels: Iterable[Kernel], facts: Facts) -> str:
     """The filter for those kernels that CUTLASS can have; "" if there is none."""
-    patterns = (cutlass_pattern(kernel) for kernel in kernels)
-    return ",".join(dict.fromkeys(pattern for pattern in patterns if pattern is not None))
+    patterns = (pattern for kernel in kernels for pattern in cutlass_patterns(kernel, facts))
+    return ",".join(dict.fromkeys(patterns))
 
 
-def not_in_cutlass(kernels: Iterable[tuple[str, Kernel]]) -> tuple[str, ...]:
+def not_in_cutlass(kernels: Iterable[tuple[str, Kernel]], facts: Facts) -> tuple[str, ...]:
     """The names of those kernels that CUTLASS can't have. kernels: with names."""
-    return tuple(dict.fromkeys(name for name, own in kernels if cutlass_pattern(own) is None))
+    return tuple(dict.fromkeys(n for n, own in kernels if not cutlass_patterns(own, facts)))
 
 
-def cutlass_pattern(kernel: Kernel) -> str | None:
-    """What the names of such a kernel match, whatever its number of stages.
+def cutlass_patterns(kernel: Kernel, facts: Facts) -> list[str]:
+    """What matches the names of such a kernel on a machine: those that were imported, or a pattern.
 
-    None where CUTLASS has no such kernel: persistent with one consumer group, two DMA warps,
-    split-K, fp32 inputs.
+    None where CUTLASS has no such kernel: of two DMA warps, split-K, fp32 inputs; on Hopper
+    persistent with one consumer group; where no warps are specialised all but serial ones.
     """
-    schedule = SCHEDULES.get(kernel["schedule"])
+    if imported := [name for name in kernel.get("imported", ()) if CUTLASS.fullmatch(name)]:
+        return imported
     dtype = kernel["dtype_in"]
-    if schedule is None or kernel["dma_warps"] != 1 or kernel["split_k"] != 1 or dtype == "fp32":
-        return None
-    multiply = "tf32gemm" if dtype == "tf32" else "gemm"
+    if facts.warp_size != 32 or dtype == "fp32":
+        return []
+    if kernel["dma_warps"] != 1 or kernel["split_k"] != 1:
+        return []
     element, out = TYPES[dtype], TYPES[kernel["dtype_out"]]
-    total = "s32" if dtype == "int8" else "f32"
-    tile = f"{kernel['block_m']}x{kernel['block_n']}x{kernel['block_k']}"
-    cluster = f"{kernel['cluster_m']}x{kernel['cluster_n']}x1"
     align = ALIGNMENT_BYTES // DTYPE_BYTES[DTYPES.index(dtype)]
-    return (
-        f"cutlass3x_sm90_tensorop_*{multiply}_{element}_{element}_{total}_*_{out}_{tile}_{cluster}"
-        f"_*_{LAYOUTS[kernel['layout']]}*_align{align}_warpspecialized{schedule}"
+    layout = LAYOUTS[kernel["layout"]]
+    m, n, k = (kernel[name] for name in BLOCKS)
+    multiply = "tf32gemm" if dtype == "tf32" else "gemm"
+    if facts.mma_warps != WARPGROUP:
+        if kernel["schedule"] != "serial" or kernel["cluster_m"] * kernel["cluster_n"] > 1:
+            return []
+        kind = f"{multiply}*" if dtype == "tf32" else f"{multiply}_{element}"
+        start = "s*" if out == "f32" else f"{out}_*"
+        tile = f"{m}x{n}_{k}x{kernel['stages']}"
+        return [f"cutlass_tensorop_{start}{kind}_{tile}_{layout}_align{align}"]
+    tensor_memory = facts.max_registers_per_thread > REGISTERS_MAX
+    sm, schedules = (100, SM100_SCHEDULES) if tensor_memory else (90, SM90_SCHEDULES)
+    schedule = schedules.get(kernel["schedule"])
+    if schedule is None:
+        return []
+    total = "s32" if dtype == "int8" else "f32"
+    in_bytes, out_bytes = (DTYPE_BYTES[DTYPES.index(kernel[x])] for x in ("dtype_in", "dtype_out"))
+    deepest = deepest_stages(m, n, k, in_bytes, out_bytes, facts)
+    stages = 0 if kernel["stages"] == deepest else kernel["stages"]
+    cluster = f"{kernel['cluster_m']}x{kernel['cluster_n']}x1"
+    return [
+        f"cutlass3x_sm{sm}_tensorop_*{multiply}_{element}_{element}_{total}_*_{out}_{m}x{n}x{k}"
+        f"_{cluster}_{stages}_{layout}*_align{align}{schedule}"
         f"_epi_{WRITES[kernel['write_back']]}"
-    )
+    ]
 
 
 def triton_configs(kernels: Sequence[tuple[str, Kernel]]) -> str:

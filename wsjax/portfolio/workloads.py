@@ -11,6 +11,7 @@ and a column of build costs.
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from wsjax import engine, importers, schema, tables
 from wsjax.errors import InputError, gather, nearest
 from wsjax.hardware import Hardware
 from wsjax.importers import TIME
-from wsjax.portfolio.export import kernel_name
+from wsjax.portfolio.export import kernel_name, printable
 from wsjax.schema import (
     BLOCKS,
     PREDICTION_COLUMNS,
@@ -75,10 +76,12 @@ class Problems:
 @dataclass(frozen=True, eq=False)
 class Kernels:
     """What there is to choose from. columns: numbers and codes of those of `spec.KERNEL` that are
-    given. builds: build costs, if there are any."""
+    given. names: one of its own for each. imported: what a table calls each. builds: build costs,
+    if there are any."""
 
     columns: dict[str, np.ndarray]
     names: tuple[str, ...]
+    imported: tuple[tuple[str, ...], ...]
     builds: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -122,9 +125,9 @@ def read_offer(
     if not own or TIME not in frame:
         return Offer(problems, found, predicted_us(problems, found, machine), None)
     measured = measured_us(frame, problem, kernel, (len(problems), len(found)))
-    ran = np.isfinite(measured)
-    predicted = predicted_us(problems, found, machine, ran)
-    return Offer(problems, found, np.where(ran, predicted, np.inf), measured)
+    return Offer(
+        problems, found, predicted_us(problems, found, machine, np.isfinite(measured)), measured
+    )
 
 
 def predicted_us(
@@ -293,8 +296,10 @@ def read_kernels(frame: "pd.DataFrame", build_cost: str | None) -> tuple[Kernels
     if build_cost is not None:
         amounts = _amounts(frame, build_cost, np.nan, BUILD_MAX)
         builds = _agreed(amounts, first, codes, build_cost, "kernel")
-    names = _named(given, _labels(frame, KERNEL_NAMES)[first])
-    return Kernels(given, names, builds), codes
+    labels: list[dict[str, None]] = [{} for _ in first]
+    for code, label in zip(codes, _labels(frame, KERNEL_NAMES), strict=True):
+        labels[code].update({label: None} if label else {})
+    return Kernels(given, _named(given, labels), tuple(map(tuple, labels)), builds), codes
 
 
 def space_kernels(
@@ -319,7 +324,8 @@ def space_kernels(
     if not len(numbers):
         raise InputError(f"space '{space.name}': no kernel passes its filter; widen it")
     taken = {name: np.array(values) for name, values in space.product.take(numbers).items()}
-    kernels = Kernels(taken, _named(taken, np.full(len(numbers), "", dtype=object)))
+    unnamed: list[dict[str, None]] = [{} for _ in numbers]
+    kernels = Kernels(taken, _named(taken, unnamed), ((),) * len(numbers))
     return kernels, passing[codes][:, numbers]
 
 
@@ -385,13 +391,21 @@ def _labels(frame: "pd.DataFrame", choices: Sequence[str]) -> np.ndarray:
         return np.full(len(frame), "", dtype=object)
     cells: Any = frame[name].astype(object)
     return np.asarray(
-        ["" if blank else str(v) for v, blank in zip(cells, cells.isna(), strict=True)], object
+        ["" if blank else printable(str(v)) for v, blank in zip(cells, cells.isna(), strict=True)],
+        object,
     )
 
 
-def _named(given: Mapping[str, np.ndarray], labels: np.ndarray) -> tuple[str, ...]:
-    """The kernels' own names where each has one of its own, else names that say what they are."""
-    if all(labels) and len(set(labels)) == len(labels):
-        return tuple(labels)
+def _named(
+    given: Mapping[str, np.ndarray], labels: Sequence[Mapping[str, None]]
+) -> tuple[str, ...]:
+    """For each kernel the first of its labels that no other has, else a name that says what it is;
+    such names for all, if these would be mistaken for a label."""
     rows = [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
-    return tuple(kernel_name(row) for row in rows)
+    described = [kernel_name(row) for row in rows]
+    owners = Counter(label for mine in labels for label in mine)
+    names = [
+        next((label for label in mine if owners[label] == 1), own)
+        for mine, own in zip(labels, described, strict=True)
+    ]
+    return tuple(names if len(set(names)) == len(names) else described)
