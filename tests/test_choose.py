@@ -17,9 +17,10 @@ import pytest
 import wsjax
 from wsjax.cli.main import main
 from wsjax.errors import InfeasibleError, InputError
+from wsjax.hardware import load_hardware
 from wsjax.importers import kernel_names
 from wsjax.portfolio import choosing
-from wsjax.portfolio.export import Point, cutlass_pattern, loss_svg
+from wsjax.portfolio.export import Point, cutlass_patterns, loss_svg
 from wsjax.tables.parquet import read_metadata
 
 DATA = Path(__file__).parent / "data"
@@ -322,37 +323,133 @@ def matches(pattern, name):
     return True
 
 
-CUTLASS = "cutlass3x_sm90_tensorop_{}_{}x1x1_0_{}_align{}_warpspecialized{}"
+CUTLASS = "cutlass3x_sm90_tensorop_{}_{}x1x1_{}_{}_align{}_warpspecialized{}"
+HOPPER = load_hardware("h200").facts
+KERNEL = {
+    **{"block_m": 128, "block_n": 256, "block_k": 64, "stages": 3, "schedule": "serial"},
+    **{"dma_warps": 1, "split_k": 1, "cluster_m": 2, "cluster_n": 1, "write_back": "tma"},
+    **{"dtype_in": "bf16", "dtype_out": "bf16", "layout": "nt"},
+}
+DEEPEST = 4
+"""The stages of such a kernel that fit an H200; `0` in CUTLASS's names."""
 
 
 @pytest.mark.parametrize("instruction", ["gemm", "s64x128x16gemm"])
 @pytest.mark.parametrize("schedule", ["serial", "pingpong", "cooperative"])
-def test_cutlass_patterns(instruction, schedule):
-    kernel = {
-        **{"block_m": 128, "block_n": 256, "block_k": 64, "stages": 4, "schedule": schedule},
-        **{"dma_warps": 1, "split_k": 1, "cluster_m": 2, "cluster_n": 1, "write_back": "tma"},
-        **{"dtype_in": "bf16", "dtype_out": "bf16", "layout": "nt"},
-    }
-    pattern = cutlass_pattern(kernel)
-    assert pattern is not None
+@pytest.mark.parametrize("stages", [3, DEEPEST])
+def test_cutlass_patterns(instruction, schedule, stages):
+    kernel = KERNEL | {"schedule": schedule, "stages": stages}
+    (pattern,) = cutlass_patterns(kernel, HOPPER)
+    told_stages = 0 if stages == DEEPEST else stages
     types_ = f"{instruction}_bf16_bf16_f32_bf16_bf16_128x256x64"
     words = {"serial": "", "pingpong": "_pingpong", "cooperative": "_cooperative"}
     for other, word in words.items():
         for write in ("_epi_tma", "_epi_nosmem"):
-            name = CUTLASS.format(types_, 2, "tnn", 8, word + write)
+            name = CUTLASS.format(types_, 2, told_stages, "tnn", 8, word + write)
             assert matches(pattern, name) == (other == schedule and write == "_epi_tma")
             assert kernel_names.parse(name)["schedule"] == other
-    name = CUTLASS.format(types_, 2, "tnt", 8, words[schedule] + "_epi_tma")
+    name = CUTLASS.format(types_, 2, told_stages, "tnt", 8, words[schedule] + "_epi_tma")
     assert matches(pattern, name)
     told = kernel_names.parse(name)
-    assert all(told[key] == kernel[key] for key in kernel.keys() & told.keys() - {"stages"})
+    assert all(told[key] == kernel[key] for key in kernel.keys() & told.keys())
     assert not matches(pattern, name.replace("2x1x1", "1x1x1"))
+    assert not matches(pattern, name.replace(f"_{told_stages}_tnt", "_2_tnt"))
     assert not matches(pattern, name.replace("align8", "align8_stream_k"))
-    assert cutlass_pattern({**kernel, "schedule": "persistent"}) is None
-    eight = cutlass_pattern({**kernel, "dtype_in": "fp8_e4m3", "dtype_out": "fp16"})
+    assert not cutlass_patterns({**kernel, "schedule": "persistent"}, HOPPER)
+    (eight,) = cutlass_patterns({**kernel, "dtype_in": "fp8_e4m3", "dtype_out": "fp16"}, HOPPER)
     fp8 = "gemm_e4m3_e4m3_f32_f32_f16_128x256x64"
-    assert eight is not None
-    assert matches(eight, CUTLASS.format(fp8, 2, "tnn", 16, words[schedule] + "_epi_tma"))
+    assert matches(eight, CUTLASS.format(fp8, 2, stages, "tnn", 16, words[schedule] + "_epi_tma"))
+
+
+def test_names_follow_the_architecture():
+    """CUTLASS 2 on Ampere and Ada, 3 on Hopper and Blackwell, none elsewhere."""
+    kernel = KERNEL | {"cluster_m": 1, "block_n": 128}
+    ampere = load_hardware("a100-sxm").facts
+    (pattern,) = cutlass_patterns(kernel, ampere)
+    assert matches(pattern, "cutlass_tensorop_bf16_s16816gemm_bf16_128x128_64x3_tn_align8")
+    assert not matches(pattern, "cutlass_tensorop_bf16_s16816gemm_bf16_128x128_64x4_tn_align8")
+    assert not matches(pattern, "cutlass_tensorop_s16816gemm_bf16_128x128_64x3_tn_align8")
+    assert not cutlass_patterns(kernel | {"schedule": "pingpong"}, ampere)
+    blackwell = load_hardware("b200").facts
+    (pattern,) = cutlass_patterns(kernel | {"schedule": "persistent"}, blackwell)
+    assert pattern.startswith("cutlass3x_sm100_tensorop_")
+    assert not cutlass_patterns(kernel, load_hardware("mi300x").facts)
+
+
+def test_imported_names_are_exported(tmp_path):
+    names = [
+        CUTLASS.format("s64x128x16gemm_bf16_bf16_f32_bf16_bf16_128x128x64", 1, 0, "tnn", 8, word)
+        for word in ("_pingpong_epi_tma", "_cooperative_epi_tma")
+    ]
+    kernels = KERNELS.iloc[[1, 2]].assign(kernel=names, block_n=128, group_m=1)
+    choice = wsjax.choose(WORKLOAD, 2, kernels=kernels, include=names)
+    assert set(choice.names) == set(names)
+    assert set(choice.cutlass_filter.split(",")) == set(names)
+    assert all(f"# {name}" in choice.triton_configs for name in names)
+    twice = pd.concat([kernels, KERNELS.iloc[[1]].assign(kernel=names[0], group_m=8)])
+    choice = wsjax.choose(WORKLOAD, 3, kernels=twice, include=[names[1]])
+    assert names[1] in choice.names, "a name that two kernels have is no one's; others keep theirs"
+
+
+HOSTILE = [
+    "x\n__import__('pathlib').Path('WRITTEN').touch() and None,  # ",
+    '=cmd|"/C calc"!A0',
+    "<b>c</b></script>",
+    "+1\r\n@SUM(A1)\u2028\x1b[2J",
+    "cutlass*,\n--kernels=all",
+]
+
+
+def test_names_from_a_table_are_data(tmp_path, capsys, monkeypatch):
+    """No name is code to Python, a formula to a spreadsheet, or a command to a terminal."""
+    monkeypatch.chdir(tmp_path)
+    rows = KERNELS.iloc[[0, 1, 2, 3, 3]].assign(group_m=[1, 1, 1, 1, 2], kernel=HOSTILE)
+    rows.to_csv("kernels.csv", index=False)
+    WORKLOAD.assign(problem=HOSTILE[:4]).to_csv("w.csv", index=False)
+    names = wsjax.choose("w.csv", 5, kernels="kernels.csv").kernels["kernel"].to_list()
+    command = ["choose", "w.csv", "-k", "5", "--kernels", "kernels.csv", "--out", "out"]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    triton = types.ModuleType("triton")
+    triton.Config = lambda settings, **numbers: (settings, numbers)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "triton", triton)
+    text = Path("out/triton_configs.py").read_text()
+    made: dict = {}
+    exec(text, made)
+    assert len(made["CONFIGS"]) == len(names)
+    assert all(line.isprintable() for line in text.splitlines())
+    assert not Path("WRITTEN").exists()
+    for name in ("kernels.csv", "loss.csv"):
+        cells: Any = pd.read_csv(Path("out") / name, dtype=str)
+        for column in cells:
+            assert not cells[column].dropna().str.match(r"[=+\-@\t\r]").any()
+    written = Path("out/cutlass_filter.txt")
+    assert not written.exists() or "\n" not in written.read_text()
+    ElementTree.parse("out/loss.svg")
+
+
+def test_a_kernel_of_a_sampled_table_is_there_for_every_problem(capsys, tmp_path):
+    """Of a table that holds few of the kernels on each problem, predictions choose as of the whole
+    one; measured times take only what was measured, and the error says so."""
+    pairs = WORKLOAD[list("mnk")].drop_duplicates().merge(KERNELS.iloc[:4], how="cross")
+    times = wsjax.predict(pairs.drop(columns="build_cost"))["time_us"]
+    pairs = pairs.drop(columns="build_cost").assign(time_us_measured=times)
+    sampled = pairs.iloc[[0, 1, 4 + 2, 8 + 3]]
+    whole, part = wsjax.choose(pairs, 2), wsjax.choose(sampled, 2)
+    assert part.names == whole.names
+    assert part.time_us == pytest.approx(whole.time_us)
+    assert part.available == 4
+    assert wsjax.choose(sampled, 3, measured=True).time_us > part.time_us
+    with pytest.raises(InfeasibleError, match="problems only on kernels measured on them"):
+        wsjax.choose(sampled, 1, measured=True)
+    file = tmp_path / "sampled.csv"
+    sampled.to_csv(file, index=False)
+    assert main(["choose", str(file), "-k", "3", "--measured"]) == 0
+    title = capsys.readouterr().out.splitlines()[0]
+    assert title.endswith("kernels for 3 problems by measured times, of measured pairs only")
+    assert main(["choose", str(file), "-k", "3", "--measured", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hardware"] is None
 
 
 def test_loss_picture():

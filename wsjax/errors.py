@@ -32,7 +32,9 @@ class InfeasibleError(WsjaxError):
 
 
 class UnfinishedError(WsjaxError):
-    """The time was over before anything was found."""
+    """The time was over before anything was found, or, as an exit code, proved."""
+
+    exit_code = 4
 
 
 def gather(*steps: Callable[[], Any]) -> list[Any]:

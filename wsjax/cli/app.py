@@ -27,10 +27,11 @@ HELP = """Predict how long warp-specialised GEMM kernels take.
 
 Exit codes:
 
-- 0: done; of `optimize` and `choose`: proved, or the best found in the time that was given
-- 1: could not go on (a full disk, no answer in the time that was given)
+- 0: done; of `optimize` and `choose`: proved
+- 1: could not go on (a full disk, ...)
 - 2: wrong input, or, of `predict`, an illegal configuration; what, where, and how to mend it
 - 3: nothing meets all constraints; those that conflict are named
+- 4: the time was up before the answer was proved; the best found until then is printed
 - 130: Ctrl-C; what was found until then is printed or kept
 
 `python -m pydoc wsjax` introduces the packages.

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from wsjax.cli.app import AsJson, HardwareName, Names, SpaceFile, Whole, app
 from wsjax.cli.terminal import (
-    INTERRUPTED,
+    exit_code,
     on_machine,
     show_extrapolation,
     show_json,
@@ -19,6 +19,7 @@ from wsjax.errors import InputError
 if TYPE_CHECKING:
     from wsjax.portfolio import Choice, MeasuredChoice
 
+MEASURED = "by measured times, of measured pairs only"
 KERNELS_SHOWN = 32
 
 
@@ -70,8 +71,9 @@ def choose(
     workload's own table, or the default space.
 
     Each problem runs on the best kernel of the set. What is printed is proved, or, at `--timeout`
-    and Ctrl-C, comes with how much better a set could be. The exit code is 3 if no set of kernels
-    meets all constraints; those that conflict are named.
+    and Ctrl-C, comes with how much better a set could be; the exit code is then 4 or 130. It is 3
+    if no set of kernels meets all constraints; those that conflict are named. `--measured` takes
+    the workload's measured times, and only pairs of problem and kernel that were measured.
 
     `--out` gets `kernels.csv`, `assignment.parquet`, `loss.csv` and `loss.svg` (loss against every
     kernel for k = 1, 2, ...), `cutlass_filter.txt` (for `cutlass_profiler --kernels=` and
@@ -109,11 +111,11 @@ def choose(
         if written:
             print(f"written to {out}: {', '.join(written)}")
             _show_missing(found)
-    return INTERRUPTED if found.interrupted else 0
+    return exit_code(proved=found.proved, interrupted=found.interrupted)
 
 
 def write_choice(found: "Choice", directory: Path) -> list[str]:
-    """The files of a choice, in a directory; their names.
+    """The files of a choice (of pandas frames), in a directory; their names.
 
     `kernels.csv`, `assignment.parquet`, `loss.csv`, `loss.svg`, `triton_configs.py`, and
     `cutlass_filter.txt` if CUTLASS can have any of the kernels.
@@ -127,17 +129,16 @@ def write_choice(found: "Choice", directory: Path) -> list[str]:
         "loss.csv": found.loss,
     }
     for name, frame in parts.items():
-        table = frame if tables.is_arrow(frame) else tables.from_frame(frame)
-        tables.write_table(table, directory / name, texts)
-    loss = found.loss.to_pandas() if tables.is_arrow(found.loss) else found.loss
+        own = portfolio.without_formulas(frame) if name.endswith(".csv") else frame
+        tables.write_table(tables.from_frame(own), directory / name, texts)
     points = [
         portfolio.Point(
             row.k, row.loss_pct, portfolio.slower_pct(row.bound_us, found.all_us), row.proved
         )
-        for row in loss.itertuples()
+        for row in found.loss.itertuples()
     ]
     others = {
-        "loss.svg": portfolio.loss_svg(points, f"{_problems(found)} on {found.hardware.name}"),
+        "loss.svg": portfolio.loss_svg(points, _title(found)),
         "triton_configs.py": found.triton_configs,
         "cutlass_filter.txt": found.cutlass_filter,
     }
@@ -151,7 +152,7 @@ def write_choice(found: "Choice", directory: Path) -> list[str]:
 def _show(found: "Choice") -> None:
     print(
         f"{len(found.names)} of {found.available:,} kernels for {_problems(found)} "
-        f"{on_machine(found.hardware)}"
+        f"{MEASURED if found.by_measured else on_machine(found.hardware)}"
     )
     shown = found.kernels.head(KERNELS_SHOWN)
     builds = ["build cost"] if "build_cost" in shown else []
@@ -204,6 +205,10 @@ def _show_missing(found: "Choice") -> None:
         print(f"cutlass_filter.txt leaves out what CUTLASS has not: {missing}")
     elif missing:
         print("no cutlass_filter.txt: CUTLASS has none of these kernels")
+
+
+def _title(found: "Choice") -> str:
+    return f"{_problems(found)} {MEASURED if found.by_measured else f'on {found.hardware.name}'}"
 
 
 def _problems(found: "Choice") -> str:

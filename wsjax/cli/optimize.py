@@ -21,7 +21,7 @@ from wsjax.cli.app import (
     app,
 )
 from wsjax.cli.terminal import (
-    INTERRUPTED,
+    exit_code,
     on_machine,
     show_extrapolation,
     show_json,
@@ -84,8 +84,9 @@ def optimize(
 
     The answer comes with the condition that binds and the runner-up. Objectives: `time`;
     `time,math_wait`, in this order; `0.7*time+0.3*math_wait`; `pareto:time,smem_bytes`, the exact
-    front. `--timeout` and Ctrl-C print the best so far with a bound. The exit code is 3 if no
-    kernel meets all constraints: a smallest set of conditions that conflict is printed.
+    front. `--timeout` and Ctrl-C print the best so far with a bound; the exit code is then 4 or
+    130, 0 if the answer is proved. It is 3 if no kernel meets all constraints: a smallest set of
+    conditions that conflict is printed.
 
     A space file has the `[columns]` and `[filter]` of a sweep file (`wsjax sweep --help`), and
     replaces the default kernels. `--encoding events` solves by the paper's own encoding of event
@@ -135,7 +136,7 @@ def optimize(
                 _show_front(answers, asked)
             else:
                 _show(answers[0], asked)
-    return INTERRUPTED if limit.interrupted else 0
+    return exit_code(proved=answers[0].proved, interrupted=limit.interrupted)
 
 
 def _record(answer: "Answer", asked: "Request") -> dict[str, Any]:

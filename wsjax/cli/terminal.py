@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from wsjax.errors import UnfinishedError
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -16,6 +18,11 @@ INTERRUPTED = 130
 PIPE_WIDTH = 200
 LONG = 1e9
 """From here on numbers are shown as powers of ten."""
+
+
+def exit_code(*, proved: bool, interrupted: bool) -> int:
+    """The exit code of a search: 0 if its answer is proved, else why it ended early."""
+    return 0 if proved else INTERRUPTED if interrupted else UnfinishedError.exit_code
 
 
 @contextmanager

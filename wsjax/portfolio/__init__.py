@@ -16,6 +16,14 @@ the least time (the p-median problem), and proves it.
 from wsjax.portfolio.choices import Choice, slower_pct
 from wsjax.portfolio.choices import Measured as MeasuredChoice
 from wsjax.portfolio.choosing import choose
-from wsjax.portfolio.export import Point, loss_svg
+from wsjax.portfolio.export import Point, loss_svg, without_formulas
 
-__all__ = ["Choice", "MeasuredChoice", "Point", "choose", "loss_svg", "slower_pct"]
+__all__ = [
+    "Choice",
+    "MeasuredChoice",
+    "Point",
+    "choose",
+    "loss_svg",
+    "slower_pct",
+    "without_formulas",
+]

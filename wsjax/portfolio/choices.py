@@ -67,6 +67,7 @@ class Choice:
     time_us: weighted, of all problems; no set takes less than `bound_us`; `proved`: this one takes
     no more, but for `rounding_us`. all_us: with all available kernels. available, candidates: how
     many kernels can run anything, and are left without those that others can stand for.
+    by_measured: whether times are measured ones; the machine is then not used.
     cutlass_filter, triton_configs: the set as those tools take it (`wsjax.portfolio.export`);
     not_in_cutlass: the kernels that CUTLASS has not.
     interrupted: by Ctrl-C.
@@ -86,6 +87,7 @@ class Choice:
     available: int
     candidates: int
     measured: Measured | None
+    by_measured: bool
     cutlass_filter: str = field(repr=False)
     not_in_cutlass: tuple[str, ...]
     triton_configs: str = field(repr=False)
@@ -119,7 +121,7 @@ class Choice:
             "available": self.available,
             "candidates": self.candidates,
             "rounding_us": self.rounding_us,
-            "hardware": self.hardware.name,
+            "hardware": None if self.by_measured else self.hardware.name,
             "measured": None if self.measured is None else self.measured.record(),
             "seconds": self.seconds,
             "interrupted": self.interrupted,
@@ -138,6 +140,7 @@ def choice(
     machine: Hardware,
     measured: Measured | None,
     *,
+    by_measured: bool,
     arrow: bool,
 ) -> Choice:
     """A choice with its frames: Arrow tables, or pandas DataFrames."""
@@ -165,6 +168,7 @@ def choice(
         available=int(np.isfinite(demand.available_us).any(axis=0).sum()),
         candidates=found.candidates,
         measured=measured,
+        by_measured=by_measured,
         cutlass_filter=export.cutlass_filter((kind for _, kind in lists), machine.facts),
         not_in_cutlass=export.not_in_cutlass(lists, machine.facts),
         triton_configs=export.triton_configs(lists),
@@ -205,7 +209,8 @@ def _assignment(offer: Offer, demand: Demand, users: np.ndarray) -> "pd.DataFram
     columns["kernel"] = names[users]
     columns["time_us"] = demand.times_us[rows, users]
     if offer.measured_us is not None:
-        columns["time_us_measured"] = offer.measured_us[rows, users]
+        measured_us = offer.measured_us[rows, users]
+        columns["time_us_measured"] = np.where(np.isfinite(measured_us), measured_us, np.nan)
     columns["best_kernel"] = names[best]
     columns["best_time_us"] = demand.best_us
     columns["loss_pct"] = _slower_each(columns["time_us"], demand.best_us)

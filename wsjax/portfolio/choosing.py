@@ -53,11 +53,14 @@ def choose(
     than the best available kernel. budget: what building the set may cost, `build_cost` being the
     column of `kernels` with each one's cost (default: build_cost).
 
-    measured: take the workload's measured times, not predictions. timeout_s: seconds for the
+    measured: take the workload's measured times, not predictions, and only the pairs of problem and
+    kernel that were measured; else any kernel of the table is there for every problem that it can
+    run. timeout_s: seconds for the
     search, None for no limit; when they are over, or at Ctrl-C, the best found is the answer, with
     its bound.
 
-    Raises InputError with all mistakes of the arguments, and InfeasibleError if no set will do.
+    Raises InputError with all mistakes of the arguments, InfeasibleError if no set will do, and
+    UnfinishedError if the time was too short to find one.
     """
     machine, *_ = gather(
         partial(load_hardware, hardware),
@@ -80,13 +83,14 @@ def choose(
     _check_served(offer, demand, machine, measured)
     found = choose_sets(demand, k, timeout_s)
     if found is None:
-        raise conflict(demand, k, offer.kernels.names)
+        raise conflict(demand, k, offer.kernels.names, measured=measured)
     if not found.sets:
         raise not_found(demand, k, offer.kernels.names, found.seconds)
     against = None
     if not measured and offer.measured_us is not None and not found.interrupted:
         against = _against(demand, found, k, offer, timeout_s)
-    return choice(offer, demand, found, machine, against, arrow=tables.is_arrow(workload))
+    arrow = tables.is_arrow(workload)
+    return choice(offer, demand, found, machine, against, by_measured=measured, arrow=arrow)
 
 
 def _demand(
@@ -175,7 +179,8 @@ def _check_served(offer: Offer, demand: Demand, machine: Hardware, measured: boo
 def _against(
     demand: Demand, found: Chosen, k: int, offer: Offer, timeout_s: float | None
 ) -> Measured | None:
-    """The set in measured times, beside the best set that measurements would have chosen."""
+    """The set in measured times, beside the best set that measurements would have chosen; None if
+    some problem was not measured on the kernel that it would get."""
     names, measured_us = offer.kernels.names, offer.measured_us
     assert measured_us is not None
     real = replace(demand, times_us=measured_us)
@@ -184,6 +189,8 @@ def _against(
         return None
     mine, theirs = found.sets[-1], best.sets[-1]
     picked_us = measured_us[np.arange(len(measured_us)), users_of(demand, mine.kernels)]
+    if not np.isfinite(picked_us).all():
+        return None
     return Measured(
         time_us=real.total_us(mine.kernels),
         picked_us=float(demand.weights @ picked_us),

@@ -106,7 +106,8 @@ def without_formulas(frame: "pd.DataFrame") -> "pd.DataFrame":
     def cell(value: Any) -> Any:
         return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
-    return frame.apply(lambda column: column if column.dtype.kind in "iufb" else column.map(cell))
+    words = frame.select_dtypes(exclude="number")
+    return frame.assign(**{str(name): words[name].map(cell) for name in words})
 
 
 def cutlass_filter(kernels: Iterable[Kernel], facts: Facts) -> str:

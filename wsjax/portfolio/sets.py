@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsjax.deadlines import Deadline, deadline
-from wsjax.errors import InfeasibleError
+from wsjax.errors import InfeasibleError, UnfinishedError
 from wsjax.portfolio.set_search import Optimum, Table, greedy, improve, search, serving
 
 SHARE = 0.7
@@ -284,8 +284,11 @@ class Condition(NamedTuple):
     nearest: Callable[[Asked, Deadline], str]
 
 
-def conflict(demand: Demand, k: int, names: Sequence[str]) -> InfeasibleError:
-    """The error for a demand that no set of k kernels meets."""
+def conflict(
+    demand: Demand, k: int, names: Sequence[str], *, measured: bool = False
+) -> InfeasibleError:
+    """The error for a demand that no set of k kernels meets. measured: a pair of problem and kernel
+    that was not measured is none."""
     limit = Deadline(time.monotonic() + HINT_S)
     asked, core = Asked(demand, k), []
     conditions = _conditions(asked, names)
@@ -296,14 +299,16 @@ def conflict(demand: Demand, k: int, names: Sequence[str]) -> InfeasibleError:
         else:
             core.append(condition)
     texts = [condition.text + condition.nearest(asked, limit) for condition in core]
+    if measured and not np.isfinite(demand.times_us).all():
+        texts.append("problems only on kernels measured on them (leave measured out to predict)")
     return InfeasibleError("infeasible: no set of kernels meets all of", texts)
 
 
-def not_found(demand: Demand, k: int, names: Sequence[str], seconds: float) -> InfeasibleError:
+def not_found(demand: Demand, k: int, names: Sequence[str], seconds: float) -> UnfinishedError:
     """The error for a demand for which time was too short."""
     texts = [condition.text for condition in _conditions(Asked(demand, k), names)]
     head = f"no set of kernels was found in {seconds:.0f} s (nor shown to be impossible) for all of"
-    return InfeasibleError(head, texts)
+    return UnfinishedError("\n".join([head, *(f"  {text}" for text in texts)]))
 
 
 def _conditions(asked: Asked, names: Sequence[str]) -> list[Condition]:
