@@ -9,6 +9,7 @@ import math
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -307,8 +308,8 @@ def test_of_many_machines_the_first_and_the_fastest_are_shown(tmp_path):
     assert first["told_by"] == "load_latency_us · compute_startup_us"
     names = first["told_by"].split(" · ")
     table = pd.read_parquet(tmp_path / "out")
-    best = table.groupby([*names, "m"])["time_us"].min().groupby(names)
-    order = best.agg(lambda x: np.log(x).mean()).sort_values(kind="stable")
+    best: Any = table.groupby([*names, "m"])["time_us"].min()
+    order = best.groupby(names).agg(lambda x: np.log(x).mean()).sort_values(kind="stable")
     limit = order.iloc[31] + 1e-12
     assert order.index[0] == (0, 1)
     for machine in data.machines:
