@@ -109,16 +109,20 @@ def widening() -> int:
 
 
 class _Feed(NamedTuple):
-    """Rows for the programs, `size` at once: `part(start, stop, size)` are rows start to stop, the
-    last repeated to `size`; `at(rows)` those at some positions, as columns in memory. `early`: rows
-    by which parts begin before multiples of the size."""
+    """Rows for the programs."""
 
     rows: int
+    """How many there are."""
     size: int
+    """How many a program takes at once."""
     part: Callable[[int, int, int], Packed]
+    """part(start, stop, size): rows start to stop, the last one repeated to `size`."""
     at: Callable[[np.ndarray], Inputs]
+    """The rows at some positions, as columns in memory."""
     form: Form
+    """The program that takes them."""
     early: int = 0
+    """Rows by which parts begin before multiples of the size."""
 
 
 def _given(inputs: Inputs, rows: int, *, single: bool = False) -> _Feed:

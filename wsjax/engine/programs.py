@@ -51,19 +51,33 @@ class Prediction(NamedTuple):
     """
 
     time_us: Column
+    """The kernel's time, launch included."""
     math_wait_us: Column
+    """MATH waits for data, summed over the busiest CTA's steps."""
     dma_wait_us: Column
+    """The DMA warps wait for slots, summed over steps and warps."""
     launch_us: Column
+    """Before the first wave."""
     fill_us: Column
+    """Before MATH has its first data."""
     steady_us: Column
+    """What is neither launch, fill nor epilogue."""
     epilogue_us: Column
+    """Epilogues that no mainloop hides."""
     waves: Column
+    """Output tiles of the busiest CTA; of a serial kernel, waves of CTAs."""
     k_tiles: Column
+    """Steps an output tile."""
     smem_bytes: Column
+    """Shared memory of a CTA."""
     tflops: Column
+    """The flop rate of the whole problem, in TFLOP/s."""
     limiter: Column
+    """What sets a step's period."""
     method: Column
+    """How the row was computed."""
     reason: Column
+    """Why the row is illegal, 0 where it is legal."""
 
 
 _KINDS = (*[float] * 7, *[int] * 3, float, *[np.int8] * 3)

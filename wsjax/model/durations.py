@@ -49,10 +49,16 @@ CLOCK_FLOP_PER_US = 1e9
 CLOCK_US = 100.0
 """The flop rate to which `clock_drop` refers, and how long the clock takes to fall."""
 RING_SHARE = 0.75
+"""Softness spares this share of as many steps as the ring has slots: a CTA's first loads are issued
+with the ring empty. Chosen on the measured H200 table (`gemm_ws`), not fitted."""
 IDLE_STORES = 2.0
+"""Stores straight from registers cost (IDLE_STORES + share of SMs) / (IDLE_STORES + 1) of what they
+cost with all SMs at it. Chosen on the same table."""
 SPILL_BYTES = 8.0
+"""What an fp32 accumulator that spills moves in a step: it is stored and loaded."""
 TINY = 1e-30
 PRODUCER_WARPS = 4
+"""A serial kernel's producer: a warp group, of which one warp issues the loads."""
 TIMES = tuple(name for name in Pipeline._fields if name.endswith("_us"))
 
 

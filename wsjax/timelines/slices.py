@@ -26,19 +26,22 @@ SHORTEST_US = 1e-12
 
 
 class Slices(NamedTuple):
-    """Slices in order of tracks and time. track: the position in `tracks`. kind: in `KINDS`.
-
-    step: the first step of the slice, counted over all tiles; steps: how many it stands for (a
-    wave: all of its tile's). critical: whether it is on the critical path.
-    """
+    """Slices in order of tracks and time: arrays (slices,)."""
 
     track: np.ndarray
+    """The position in `tracks`."""
     kind: np.ndarray
+    """The position in `KINDS`."""
     begin_us: np.ndarray
+    """From the kernel's begin; of traced CTAs, from theirs."""
     end_us: np.ndarray
+    """Likewise."""
     step: np.ndarray
+    """The first step of the slice, counted over all output tiles."""
     steps: np.ndarray
+    """How many steps it stands for (a wave: all of its tile's)."""
     critical: np.ndarray
+    """Whether it is on the critical path."""
 
     def take(self, rows: Any) -> "Slices":
         """Only these slices (a mask or positions)."""
@@ -46,21 +49,28 @@ class Slices(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A track's events, one a step: each waits from `turn` to `begin`, and queues from there.
-
-    until: when the epilogue behind it ends, or `end`. missing_us: waits of steps not played.
-    """
+    """A track's events, one a step: arrays (steps,), times in µs from the kernel's begin."""
 
     busy: int
+    """LOAD, COMPUTE or WAVE."""
     step: np.ndarray
+    """Its step, counted over all output tiles."""
     turn: np.ndarray
+    """The warp comes to the step, and waits."""
     begin: np.ndarray
+    """It has its slot or data, and queues for the transfer."""
     queued: np.ndarray
+    """It loads or computes."""
     end: np.ndarray
+    """It has loaded or computed."""
     until: np.ndarray
+    """The epilogue behind it ends; `end` where there is none."""
     critical: np.ndarray
+    """Whether the load or compute is on the critical path."""
     ends_critical: np.ndarray
+    """Whether the epilogue is."""
     missing_us: float
+    """Waits of the steps that are not played, summed."""
 
     def take(self, own: np.ndarray) -> "_Row":
         """Only the steps of a mask."""
