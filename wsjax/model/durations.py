@@ -49,11 +49,9 @@ CLOCK_FLOP_PER_US = 1e9
 CLOCK_US = 100.0
 """The flop rate to which `clock_drop` refers, and how long the clock takes to fall."""
 RING_SHARE = 0.75
-"""Softness spares this share of as many steps as the ring has slots: a CTA's first loads are issued
-with the ring empty. Chosen on the measured H200 table (`gemm_ws`), not fitted."""
 IDLE_STORES = 2.0
-"""Stores straight from registers cost (IDLE_STORES + share of SMs) / (IDLE_STORES + 1) of what they
-cost with all SMs at it. Chosen on the same table."""
+"""Softness spares RING_SHARE of as many steps as the ring has slots; stores from registers cost
+(IDLE_STORES + share of SMs) / (IDLE_STORES + 1). Chosen on the measured H200 table `gemm_ws`."""
 SPILL_BYTES = 8.0
 """What an fp32 accumulator that spills moves in a step: it is stored and loaded."""
 TINY = 1e-30
@@ -77,8 +75,7 @@ class Machine(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """Reciprocals of the rates, µs a byte or flop: products are cheaper than quotients, which a
-    compiler neither repeats nor merges."""
+    """Reciprocals of the rates: products are cheaper than quotients."""
 
     load: Number
     """µs a byte that an SM pulls."""
@@ -128,9 +125,8 @@ def costs(machine: Machine) -> Costs:
 class Kernel(NamedTuple):
     """A launch as the recurrences see it: the busiest CTA's output tiles, wave by wave.
 
-    `full` runs all of its tiles with the durations of a full wave (of the only one, if there is
-    but one). `first` and `last` are one tile each, of a cold first wave and of a last partial one:
-    see `closed.exchange_us`. `launch_us` comes before.
+    `full` runs all of them as in a full wave (the only one, if there is but one). `first` and
+    `last` are one tile each, of a cold first wave and of a partial last one: `closed.exchange_us`.
     """
 
     full: Pipeline
@@ -147,9 +143,8 @@ class _Wave(NamedTuple):
     share: Number
     """CTAs in flight an SM, of all SMs."""
     ctas: Number
-    """CTAs of the busiest SM."""
     per_ctas: Number
-    """1 / ctas."""
+    """CTAs of the busiest SM, and 1 / that."""
     dram_bytes: Number
     """From and to DRAM a step, of all CTAs."""
     miss_us: Number
