@@ -24,6 +24,7 @@ from wsjax.deadlines import Deadline
 from wsjax.hardware.machine import load_hardware
 from wsjax.model import events
 from wsjax.model.closed import closed
+from wsjax.schema import KERNEL
 from wsjax.schema.columns import COLUMNS, SCHEDULES, Axis, Product
 from wsjax.schema.limits import smem_bytes
 from wsjax.search.answers import solve
@@ -36,7 +37,7 @@ from wsjax.search.criteria import (
 )
 from wsjax.search.z3_events import Rounded, encode, goals, minimise, rounded
 from wsjax.spec.axes import column_axis
-from wsjax.spec.spaces import KERNEL, Space
+from wsjax.spec.spaces import Space
 from wsjax.spec.sweep_files import load_spec
 
 PAPER = Path(__file__).parents[1] / "sweeps" / "paper.toml"

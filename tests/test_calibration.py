@@ -19,7 +19,7 @@ from wsjax.fit import measured, priors, rounds, validation
 from wsjax.fit.calibration import Calibration, calibrate
 from wsjax.hardware.machine import Hardware, load_hardware, parse_hardware
 from wsjax.hardware.parameters import PARAMETERS
-from wsjax.schema.columns import COLUMNS
+from wsjax.schema.columns import COLUMNS, GEMM
 
 DATA = Path(__file__).parent / "data"
 GLUON = DATA / "h200_gemm_ws_excerpt.csv.gz"
@@ -115,7 +115,7 @@ def test_the_same_table_gives_the_same_file(found, table):
 def test_held_out_problems_are_whole_problems(table):
     """Warm and cold rows of one problem stay together; another seed splits otherwise."""
     rows = measured.read(GLUON, START.facts, repeats=True)
-    keys = np.stack([getattr(rows.configurations, name) for name in measured.PROBLEM], axis=1)
+    keys = np.stack([getattr(rows.configurations, name) for name in GEMM], axis=1)
     _, problem = np.unique(keys, axis=0, return_inverse=True)
     for code in np.unique(problem):
         assert len(np.unique(rows.share[problem == code])) == 1

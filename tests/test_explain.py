@@ -10,8 +10,8 @@ from wsjax import explain, predict
 from wsjax.cli.main import main
 from wsjax.hardware.machine import load_hardware
 from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema import from_keywords, resolve_one
 from wsjax.schema.columns import SCHEDULES
-from wsjax.schema.single import from_keywords, resolve
 from wsjax.timelines.explaining import _times_us, elasticities, variants
 from wsjax.timelines.timeline import timeline
 
@@ -46,7 +46,7 @@ def test_elasticities_equal_finite_differences():
     names = [name for name, value in own.items() if value != PARAMETERS[name].neutral]
     smooth = total = 0
     for columns in configurations(5, seed=3):
-        c = resolve(from_keywords(columns), machine.facts)
+        c = resolve_one(from_keywords(columns), machine.facts)
         t = timeline(c, machine)
         found = elasticities(t, machine, names)
         moves = [{name: own[name] * (1 + side * STEP)} for side in (1, -1) for name in names]
@@ -134,7 +134,7 @@ def test_the_idle_part_of_the_last_wave():
 
 def test_variants_change_one_choice_and_fit_the_ring():
     machine = load_hardware("h200")
-    c = resolve(from_keywords(SHAPE | {"stages": 6}), machine.facts)
+    c = resolve_one(from_keywords(SHAPE | {"stages": 6}), machine.facts)
     for name, other in variants(c, machine):
         changed = {key for key in c._fields if getattr(c, key) != getattr(other, key)}
         assert changed

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from wsjax.errors import InputError
-from wsjax.schema import frame as frames
-from wsjax.schema.columns import COLUMNS, SCHEDULES
-from wsjax.schema.limits import Facts
+from wsjax.schema import readers
+from wsjax.schema.columns import COLUMNS, PROBLEM, SCHEDULES
+from wsjax.schema.limits import Facts, resolve
 
 FACTS = Facts(sms=4, smem_bytes_per_sm=102400, warp_size=32)
 GOOD = {"m": 512, "n": 512, "k": 256, "block_m": 128, "block_n": 128, "block_k": 64}
@@ -22,7 +22,7 @@ def read(**columns):
 
 def read_frame(frame):
     columns = {str(name): frame[name] for name in frame.columns}
-    return frames.read_rows(columns, len(frame), list(columns))
+    return readers.read_rows(columns, len(frame), list(columns))
 
 
 def problems(**columns) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def test_rows_that_were_not_measured_may_lack_values():
 
 
 def test_defaults():
-    configuration = frames.resolve({name: np.array([v]) for name, v in GOOD.items()}, FACTS)
+    configuration = resolve({name: np.array([v]) for name, v in GOOD.items()}, FACTS)
     assert {name: values.tolist() for name, values in configuration._asdict().items()} == {
         **{name: [value] for name, value in GOOD.items()},
         **{"batch": 1, "dtype_in": 2, "dtype_out": 2, "layout": 1, "stages": [2], "dma_warps": 1},
@@ -146,7 +146,7 @@ def test_defaults():
 def test_derived_defaults_follow_their_row():
     columns = {name: np.array([v, v]) for name, v in GOOD.items()}
     columns |= {"schedule": np.array([0, 2]), "block_k": np.array([2**16, 32])}
-    configuration = frames.resolve(columns, FACTS)
+    configuration = resolve(columns, FACTS)
     assert configuration.math_warps.tolist() == [4, 8]
     assert configuration.stages.tolist()[0] == 1  # not even one fits: illegal, with a reason
     assert configuration.stages.tolist()[1] > 2
@@ -154,16 +154,24 @@ def test_derived_defaults_follow_their_row():
 
 def test_misspelt_options_are_warned_of():
     with pytest.warns(UserWarning, match="column 'stage' has no effect, and 'stages' takes its"):
-        frames.warn_of_misspelling(["m", "stage"])
+        readers.warn_of_misspelling(["m", "stage"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        frames.warn_of_misspelling(
+        readers.warn_of_misspelling(
             [*COLUMNS, "group", "regs", "kernel", "run", "time_us_median", 3]
         )
 
 
 def test_single_values():
-    assert frames.read_value(COLUMNS["m"], 5) == ("", 5)
-    assert frames.read_value(COLUMNS["schedule"], "pingpong") == ("", 2)
-    assert "from 1 to 2" in frames.read_value(COLUMNS["dma_warps"], 3)[0]
-    assert "did you mean 'bf16'" in frames.read_value(COLUMNS["dtype_in"], "bf17")[0]
+    good = {"m": np.int64(5), "n": 1, "k": 1, "schedule": "pingpong"}
+    assert readers.from_keywords(good, (*PROBLEM, "schedule")) == good | {"schedule": 2}
+    with pytest.raises(InputError) as caught:
+        readers.from_keywords({"m": 0, "n": 1, "dtype_in": "bf17", "stages": 3}, PROBLEM)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        *("k", "stages"),
+        *("m", "dtype_in"),
+    ]
+    assert caught.value.problems[2:] == (
+        "m: 0 is out of range; nearest valid: 1",
+        "dtype_in: unknown word \"bf17\"; did you mean 'bf16'?",
+    )

@@ -17,8 +17,8 @@ from wsjax.schema.limits import (
     checks,
     deepest_stages,
     epilogue_bytes,
-    explain,
     smem_bytes,
+    why,
 )
 
 H200 = load_hardware("h200")
@@ -227,31 +227,34 @@ def test_largest_columns_do_not_wrap_round():
         assert int(smem_bytes(arrays, facts, 4, 4)[0]) == smem_bytes(c, facts, 4, 4)
 
 
-def why(name: str, c: Configuration, facts=H200.facts, schedule="persistent", **more) -> str:
-    return explain(name, c, facts, in_bytes=2, out_bytes=2, **groups(schedule), **more)
+def explained(reason: str, c: Configuration, facts=H200.facts, **words) -> str:
+    codes = {name: COLUMNS[name].number(word) for name, word in words.items()}
+    return why(reason, c._replace(**codes), facts)
 
 
 def test_explanations_say_how_much_and_how_to_mend():
-    assert why("shared_memory", tile(128, 128, 64, 3), TOY.facts) == (
+    assert explained("shared_memory", tile(128, 128, 64, 3), TOY.facts) == (
         f"shared memory: 3 stages need {3 * (32768 + BARRIER_BYTES):,} B + 32,768 B epilogue, "
         "102,400 B available; deepest legal: 2 stages"
     )
-    assert "not even one stage fits: take a smaller tile" in why(
+    assert "not even one stage fits: take a smaller tile" in explained(
         "shared_memory", tile(1024, 1024, 512), TOY.facts
     )
-    assert why("block_multiple", tile(100, 12, 24)) == (
+    assert explained("block_multiple", tile(100, 12, 24)) == (
         "block sizes: block_m 100 is no multiple of 64, nearest 128; "
         "block_n 12 is no multiple of 8, nearest 16; block_k 24 is no multiple of 16, nearest 32"
     )
-    assert why("threads", tile(64, 64, 64, math_warps=6), schedule="pingpong") == (
+    assert explained("threads", tile(64, 64, 64, math_warps=6), schedule="pingpong") == (
         "threads: 6 MATH and 1 DMA warps are 224 threads; MATH warps come in multiples of 8, "
         "at most 24 with 1,024 threads a CTA"
     )
-    assert why("registers", tile(128, 256, 64)) == (
+    assert explained("registers", tile(128, 256, 64)) == (
         "registers: 256 accumulators + 32 a thread, 255 available; 37,888 a CTA, 65,536 available; "
         "take a smaller tile or more MATH warps"
     )
-    assert "cluster 2x1; only 1x1 is" in why("not_modelled", tile(64, 64, 64, cluster_m=2))
-    assert "split_k = 4; only 1 is" in why("not_modelled", tile(64, 64, 64, split_k=4))
-    assert "no compute_ratio for int8" in why("not_modelled", tile(64, 64, 64), dtype="int8")
-    assert why("incomplete", tile(64, 64, 64)).startswith("incomplete: ")
+    assert "cluster 2x1; only 1x1 is" in explained("not_modelled", tile(64, 64, 64, cluster_m=2))
+    assert "split_k = 4; only 1 is" in explained("not_modelled", tile(64, 64, 64, split_k=4))
+    assert "no compute_ratio for int8" in explained(
+        "not_modelled", tile(64, 64, 64), dtype_in="int8"
+    )
+    assert explained("incomplete", tile(64, 64, 64)).startswith("incomplete: ")

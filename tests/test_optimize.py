@@ -13,11 +13,12 @@ import wsjax
 from wsjax.engine import batch
 from wsjax.errors import InfeasibleError, InputError, WsjaxError
 from wsjax.hardware.machine import load_hardware, parse_hardware
+from wsjax.schema import KERNEL
 from wsjax.schema.columns import COLUMNS, DTYPE_BYTES, SCHEDULES, Configuration
 from wsjax.schema.limits import checks
 from wsjax.search.criteria import LIMITS
 from wsjax.search.optimization import optimize
-from wsjax.spec.spaces import KERNEL, load_space
+from wsjax.spec.spaces import load_space
 
 close = partial(pytest.approx, rel=1e-12)
 """Two programs of one formula may differ in the last bits."""

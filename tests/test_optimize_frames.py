@@ -155,3 +155,28 @@ def test_too_little_time_to_find_anything(monkeypatch, small_space):
         optimize(PROBLEM, MACHINE, **options)
     assert error.value.exit_code == 1
     assert optimize(pd.DataFrame([PROBLEM]), MACHINE, **options)["time_us"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("where", "same"),
+    [
+        ("m > 5000 or stages <= 2", "stages <= 2"),
+        ("not (sms < 200 and stages > 2)", "stages <= 2"),
+        ("2 >= stages or 5000 < m", "stages <= 2"),
+        ("m == 512 or stages > 99", None),
+    ],
+)
+def test_conditions_on_the_problem_and_the_machine_beside_kernels(small_space, where, same):
+    answer = optimize(PROBLEM, MACHINE, space=small_space, where=where)
+    expected = optimize(PROBLEM, MACHINE, space=small_space, where=same)
+    pd.testing.assert_frame_equal(
+        answer.drop(columns=["solver_s", "binding"]), expected.drop(columns=["solver_s", "binding"])
+    )
+    assert answer["proved"].all()
+
+
+@pytest.mark.parametrize("where", ["m > 5000 or stages > 20", "not (sms < 200 or stages <= 20)"])
+def test_a_condition_that_this_problem_and_machine_break_is_named(small_space, where):
+    with pytest.raises(InfeasibleError) as caught:
+        optimize(PROBLEM, MACHINE, space=small_space, where=where)
+    assert caught.value.conflict == (where,)

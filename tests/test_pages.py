@@ -26,6 +26,7 @@ from wsjax.fit import validation
 from wsjax.fit.reports import write_validation
 from wsjax.fit.validation import Validated, Validation
 from wsjax.hardware.parameters import PARAMETERS
+from wsjax.schema import columns
 from wsjax.schema.columns import LIMITERS
 from wsjax.spec.sweep_files import parse_spec
 from wsjax.sweeps import Sizes
@@ -52,7 +53,7 @@ load_latency_us = [0.0, 0.5]
 where = "block_m * block_n <= 8192 or problem == 'odd'"
 """
 SHAPES = "name,m,n,k\n</script><b>wide,256,4096,512\ntall,4096,256,512\nodd,100,200,300\n"
-PROBLEM = ["problem", *sweep_rows.PROBLEM]
+PROBLEM = ["problem", *columns.PROBLEM]
 MACHINE = ["hardware", "load_latency_us"]
 KINDS = {name: np.dtype(kind).newbyteorder("<") for name, kind in html.TYPES.items()}
 

@@ -5,8 +5,9 @@ import pytest
 
 from wsjax.errors import InputError
 from wsjax.hardware.machine import load_hardware
+from wsjax.schema import KERNEL, PROBLEM
 from wsjax.schema.columns import COLUMNS, SCHEDULES
-from wsjax.spec.spaces import KERNEL, PROBLEM, load_space
+from wsjax.spec.spaces import load_space
 
 FACTS = load_hardware("h200").facts
 PROBLEM_ROW = {"m": 4096, "n": 512, "k": 1024}

@@ -227,10 +227,9 @@ SECTIONS = [
     ("[output]\nkeep = 'all'\nbest = 3", 'output: best: not with keep = "all", which keeps all'),
     ("[output]\nbest = 0", "output: best: expected a whole number from 1 to 100000, not 0"),
     ("[output]\nbest = true", "output: best: expected a whole number from 1 to 100000, not true"),
-    ("[output]\nbest = 3\nper = 'tile'", 'output: per: unknown word "tile"; valid: problem'),
+    ("[output]\nbest = 3\nper = 'problem'", "output: per: unknown key here"),
     ("[output]\nprecision = 'f32'", 'output: precision: unknown word "f32"; did you mean'),
     ("[output]\nbest = 3\nprecision = 'float32'", "output: precision: not float32 with keep = "),
-    ("[output]\nper = 'problem'", 'output: per: only with keep = "best"; leave it out'),
     (
         "[output]\npartition_by = 3",
         "output: partition_by: expected columns' names in quotes, not 3",

@@ -5,9 +5,8 @@ import pytest
 
 from wsjax import tables
 from wsjax.hardware import intervals
-from wsjax.schema import frame
 from wsjax.schema.columns import COLUMNS
-from wsjax.schema.limits import Facts
+from wsjax.schema.limits import Facts, resolve
 from wsjax.spec.sweep_files import parse_spec
 from wsjax.sweeps.layout import layout
 from wsjax.sweeps.rows import _verdicts, columns_of, kernels_of, legal_rows
@@ -53,7 +52,7 @@ def test_rows_are_those_that_are_worked_out_one_by_one(machine, dtypes, where, l
     own = source.hardware.facts._asdict() | source.hardware.parameters._asdict()
     facts = {name: rows[name] for name in shard.swept if name in Facts._fields}
     known = {name: rows[name] for name in product.names if name in COLUMNS}
-    resolved = frame.resolve(known, source.hardware.facts._replace(**facts))
+    resolved = resolve(known, source.hardware.facts._replace(**facts))
     outside = intervals.outside(source.hardware, resolved, len(numbers))
     for name in shard.swept:
         outside |= rows[name] != own[name]

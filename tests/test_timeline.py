@@ -13,7 +13,7 @@ from wsjax.errors import InputError
 from wsjax.hardware.machine import load_hardware
 from wsjax.model.events import Events, Pipeline
 from wsjax.schema.columns import SCHEDULES, Configuration
-from wsjax.schema.frame import resolve
+from wsjax.schema.limits import resolve
 from wsjax.timelines import timeline as timelines
 from wsjax.timelines.scene import parts
 from wsjax.timelines.slices import COMPUTE, WAIT, filled_slots, slices, tracks
@@ -227,7 +227,12 @@ def test_mistakes():
     with pytest.raises(InputError) as caught:
         trace("h20", m=0, block=3, schedule="pingpung")
     said = str(caught.value)
-    for words in ("did you mean 'h200'?", "n: missing", "m: 0 is not", "block: no configuration"):
+    for words in (
+        "did you mean 'h200'?",
+        "n: missing",
+        "m: 0 is out of range",
+        "block: unknown name",
+    ):
         assert words in said
     assert "did you mean 'pingpong'?" in said
     with pytest.raises(InputError, match="deepest legal: 6 stages"):

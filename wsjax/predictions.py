@@ -11,7 +11,7 @@ from wsjax import hardware as hardware_
 from wsjax import importers, schema, tables
 from wsjax.errors import InputError, gather
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.schema import COLUMNS, REASONS
+from wsjax.schema import COLUMNS, REASONS, Configuration
 from wsjax.spec import PRECISIONS
 from wsjax.tables import check_destination
 
@@ -36,7 +36,7 @@ def predict(
     """`frame` with a predicted time, and what makes it up, for each row.
 
     frame: a pandas DataFrame (its index is kept) or an Arrow table. It holds the configuration
-    columns of `wsjax.space.COLUMNS`; `m n k block_m block_n block_k` must be there, the others
+    columns of `wsjax.schema.COLUMNS`; `m n k block_m block_n block_k` must be there, the others
     have defaults: one GEMM (`batch` 1) of bf16 in and out, `layout` nt, `schedule` persistent,
     `stages` the deepest ring that fits, `dma_warps` 1, `math_warps` 4 (pingpong and cooperative
     8), `mma_in_flight` 0, cluster 1x1, `split_k` 1, `group_m` 1, `grid_ctas` 0 (CTAs launched; 0:
@@ -51,7 +51,7 @@ def predict(
     1e-5 of them (1e-6 is usual). Legality and rows that no formula is proved for are computed in
     float64 whatever it says.
 
-    All columns are kept; behind them come `wsjax.space.PREDICTION_COLUMNS`: times in µs (`_us`;
+    All columns are kept; behind them come `wsjax.schema.PREDICTION_COLUMNS`: times in µs (`_us`;
     waits summed over the busiest SM's tiles), `waves`, `k_tiles`, `smem_bytes` of a CTA, `tflops`
     of the whole problem, the `limiter`, the `method` that made the row, `extrapolated` (no
     measurement backs it), `legal`, and the `reason` where not: an illegal row has no time; of a
@@ -95,18 +95,17 @@ def check_precision(precision: str) -> None:
 def described(
     rows: schema.Rows, machine: Hardware, precision: str = "float64"
 ) -> tuple[Any, dict[str, "pa.Array"]]:
-    """The `batch.Prediction` of a frame's rows, and the columns that it becomes."""
-    prediction = evaluate(rows, machine, precision)
-    configurations = schema.resolve(rows.columns, machine.facts)
-    backing = hardware_.backing(machine, configurations, prediction)
+    """The prediction of a frame's rows, and the columns that it becomes."""
+    c = schema.resolve(rows.columns, machine.facts)
+    prediction = _evaluate(c, rows, machine, precision)
+    backing = hardware_.backing(machine, c, prediction)
     return prediction, tables.prediction_columns(prediction, incomplete=rows.incomplete, **backing)
 
 
-def evaluate(rows: schema.Rows, machine: Hardware, precision: str) -> Any:
-    """The `batch.Prediction` of a frame's rows; incomplete ones have no figures but a reason."""
+def _evaluate(c: Configuration, rows: schema.Rows, machine: Hardware, precision: str) -> Any:
+    """The `engine.evaluate` of a frame's rows; incomplete ones have no figures but a reason."""
     from wsjax import engine
 
-    c = schema.resolve(rows.columns, machine.facts)
     legal = rows.measured_ok
     if legal is not None:
         legal = legal & (c.cluster_m == 1) & (c.cluster_n == 1) & (c.split_k == 1)

@@ -93,7 +93,8 @@ def optimize(
     times in Z3, to check with: ten times slower and more.
     """
     from wsjax.deadlines import deadline
-    from wsjax.search import one_problem, request
+    from wsjax.schema import PROBLEM, from_keywords
+    from wsjax.search import request
 
     given = {
         "m": m,
@@ -114,7 +115,7 @@ def optimize(
         "encoding": encoding,
     }
     problem = {name: value for name, value in given.items() if value is not None}
-    numbers, asked = gather(lambda: one_problem(problem), lambda: request(**options))
+    numbers, asked = gather(lambda: from_keywords(problem, PROBLEM), lambda: request(**options))
     with deadline(asked.timeout_s) as limit:
         try:
             with telling("seeking the best kernel; Ctrl-C: the best so far", quiet=json):

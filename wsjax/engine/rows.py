@@ -23,11 +23,10 @@ from wsjax.model import Machine
 from wsjax.schema import (
     COLUMNS,
     DTYPE_BYTES,
-    SCHEDULES,
     Configuration,
     Facts,
     Product,
-    deepest_stages,
+    complete,
 )
 from wsjax.spec import split
 
@@ -169,25 +168,16 @@ def base_of(hardware: Hardware, constants: Columns) -> Base:
 def assemble(base: Base, columns: Columns) -> tuple[Configuration, Machine]:
     """One row: its configuration, defaults filled in, and the machine that it runs on.
 
-    columns: those that vary, of the configuration and of the machine. The same as `frame.resolve`
-    and `batch.columns` make on the host.
+    columns: those that vary, of the configuration and of the machine. The same as
+    `schema.resolve` and `batch.columns` make on the host.
     """
     given = {**base.columns, **columns}
     facts = base.facts._replace(**{n: given[n] for n in Facts._fields if n in given})
     swept = {n: given[n] for n in Parameters._fields if n in given}
-    for name, column in COLUMNS.items():
-        if column.default_number is not None:
-            given.setdefault(name, np.int64(column.default_number))
-    two_groups = given["schedule"] >= SCHEDULES.index("pingpong")
-    given.setdefault("math_warps", jnp.where(two_groups, np.int64(8), np.int64(4)))
-    in_bytes, out_bytes = base.sizes[given["dtype_in"]], base.sizes[given["dtype_out"]]
-    if "stages" not in given:
-        blocks = (given["block_m"], given["block_n"], given["block_k"])
-        given["stages"] = jnp.maximum(deepest_stages(*blocks, in_bytes, out_bytes, facts), 1)
-    machine = Machine(
-        facts, base.parameters._replace(**swept), in_bytes, out_bytes, base.rates[given["dtype_in"]]
-    )
-    return Configuration(*(given[name] for name in COLUMNS)), machine
+    c = complete(given, facts, base.sizes)
+    in_bytes, out_bytes = base.sizes[c.dtype_in], base.sizes[c.dtype_out]
+    parameters = base.parameters._replace(**swept)
+    return c, Machine(facts, parameters, in_bytes, out_bytes, base.rates[c.dtype_in])
 
 
 @partial(jax.jit, static_argnames=("shape",))

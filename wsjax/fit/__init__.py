@@ -2,7 +2,7 @@
 
 from wsjax.fit.ablation import ablate
 from wsjax.fit.calibration import Calibration, calibrate
-from wsjax.fit.measured import PROBLEM, excluded_text
+from wsjax.fit.measured import excluded_text
 from wsjax.fit.metrics import Metrics
 from wsjax.fit.reports import (
     ABLATION_HEADINGS,
@@ -28,7 +28,6 @@ __all__ = [
     "ABLATION_HEADINGS",
     "DIGITS",
     "PARAMETER_HEADINGS",
-    "PROBLEM",
     "REPLAY_HEADINGS",
     "SHORT",
     "WORST_HEADINGS",

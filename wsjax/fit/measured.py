@@ -12,12 +12,11 @@ import numpy as np
 
 from wsjax import importers, schema
 from wsjax.errors import InputError, gather
-from wsjax.schema import COLUMNS, Configuration, Facts
+from wsjax.schema import COLUMNS, GEMM, Configuration, Facts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PROBLEM = ("m", "n", "k", "batch", "dtype_in", "dtype_out", "layout")
 LABELS = ("group", "kernel", "l2_state", "source")
 Z90 = 1.2816
 """The standard normal distribution's 90th percentile: p90 - p10 spans twice this."""
@@ -115,7 +114,7 @@ def _measured(
         for label in LABELS
         if label in kept
     }
-    problem = np.stack([getattr(full, column) for column in PROBLEM], axis=1)
+    problem = np.stack([getattr(full, column) for column in GEMM], axis=1)
     state = np.unique(labels.get("l2_state", np.zeros(len(kept), int)), return_inverse=True)[1]
     keyed = np.column_stack([problem, state])
     unique, codes = np.unique(problem, axis=0, return_inverse=True)

@@ -11,8 +11,7 @@ from wsjax.hardware import Hardware
 from wsjax.portfolio import export
 from wsjax.portfolio.sets import Chosen, Demand
 from wsjax.portfolio.workloads import Offer
-from wsjax.schema import COLUMNS
-from wsjax.spec import PROBLEM
+from wsjax.schema import COLUMNS, PROBLEM
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ problem are one, and their weights add up. A table that has kernels too (`block_
 …), such as a measured one or a sweep's, names both: each of its problems counts once, with the
 weight that its rows agree on.
 
-A table of kernels has a kernel's columns (`spec.KERNEL`), and, if it likes, `kernel` (its name)
+A table of kernels has a kernel's columns (`schema.KERNEL`), and, if it likes, `kernel` (its name)
 and a column of build costs.
 """
 
@@ -28,11 +28,13 @@ from wsjax.importers import TIME
 from wsjax.portfolio.export import kernel_name, printable
 from wsjax.schema import (
     BLOCKS,
+    KERNEL,
     PREDICTION_COLUMNS,
+    PROBLEM,
     REASONS,
     Configuration,
 )
-from wsjax.spec import KERNEL, PROBLEM, Space, load_space
+from wsjax.spec import Space, load_space
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +59,7 @@ ONES = ("cluster_m", "cluster_n", "split_k")
 
 @dataclass(frozen=True, eq=False)
 class Problems:
-    """What a workload asks for. columns: numbers and codes of those of `spec.PROBLEM` that are
+    """What a workload asks for. columns: numbers and codes of those of `schema.PROBLEM` that are
     given. names: "" where there is none."""
 
     columns: dict[str, np.ndarray]
@@ -75,7 +77,7 @@ class Problems:
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """What there is to choose from. columns: numbers and codes of those of `spec.KERNEL` that are
+    """What there is to choose from. columns: numbers and codes of those of `schema.KERNEL` that are
     given. names: one of its own for each. imported: what a table calls each. builds: build costs,
     if there are any."""
 

@@ -1,14 +1,32 @@
-"""What a configuration is, and whether a machine can run it."""
+"""What a configuration is, and whether a machine can run it.
+
+A configuration is one kernel on one problem: the columns of `COLUMNS`, each a whole number or a
+word, held as numbers throughout (`Configuration`; words as codes). Its way through this package:
+
+1. `columns`: names, ranges and defaults of the columns, and lazy products of their values;
+2. `readers`: what a user gives (a frame's columns, keywords, options, a list of problems) becomes
+   numbers, or one `InputError` with every mistake;
+3. `limits`: `resolve` fills in defaults on a machine's `Facts`, `checks` says what must hold for it
+   to be legal there, and `why` says it in words. The same arithmetic judges ints, NumPy and JAX
+   arrays and Z3 terms.
+
+All other packages call it. Read next: `wsjax.hardware` (the machine), `wsjax.model` (the time).
+"""
 
 from wsjax.schema.columns import (
+    BLOCKS,
     COLUMNS,
+    DEFAULTS,
     DERIVED,
     DTYPE_BYTES,
     DTYPES,
+    GEMM,
     INTERVAL_COLUMNS,
+    KERNEL,
     LIMITERS,
     METHODS,
     PREDICTION_COLUMNS,
+    PROBLEM,
     REQUIRED,
     SCHEDULES,
     WRITES,
@@ -16,16 +34,13 @@ from wsjax.schema.columns import (
     Column,
     Configuration,
     Product,
+    kernel_words,
+    problem_words,
     shown,
+    sizes,
+    spelled,
+    toml_value,
     with_defaults,
-)
-from wsjax.schema.frame import (
-    NEUTRAL,
-    Rows,
-    prediction_name,
-    read_rows,
-    resolve,
-    warn_of_misspelling,
 )
 from wsjax.schema.limits import (
     DEEPEST_RING,
@@ -33,27 +48,41 @@ from wsjax.schema.limits import (
     REASONS,
     Facts,
     checks,
+    complete,
     deepest_stages,
+    resolve,
+    resolve_one,
     smem_bytes,
+    why,
 )
-from wsjax.schema.single import BLOCKS, from_keywords, from_options, why
-from wsjax.schema.single import kernel as kernel_words
-from wsjax.schema.single import problem as problem_words
-from wsjax.schema.single import resolve as resolve_one
+from wsjax.schema.readers import (
+    NEUTRAL,
+    Rows,
+    from_keywords,
+    from_options,
+    prediction_name,
+    problem_axis,
+    read_rows,
+    warn_of_misspelling,
+)
 
 __all__ = [
     "BLOCKS",
     "COLUMNS",
     "DEEPEST_RING",
+    "DEFAULTS",
     "DERIVED",
     "DTYPES",
     "DTYPE_BYTES",
+    "GEMM",
     "INTERVAL_COLUMNS",
+    "KERNEL",
     "LIMITERS",
     "METHODS",
     "NEUTRAL",
     "OVERHEAD_REGISTERS",
     "PREDICTION_COLUMNS",
+    "PROBLEM",
     "REASONS",
     "REQUIRED",
     "SCHEDULES",
@@ -65,17 +94,22 @@ __all__ = [
     "Product",
     "Rows",
     "checks",
+    "complete",
     "deepest_stages",
     "from_keywords",
     "from_options",
     "kernel_words",
     "prediction_name",
+    "problem_axis",
     "problem_words",
     "read_rows",
     "resolve",
     "resolve_one",
     "shown",
+    "sizes",
     "smem_bytes",
+    "spelled",
+    "toml_value",
     "warn_of_misspelling",
     "why",
     "with_defaults",

@@ -1,4 +1,4 @@
-"""The space of configurations: its columns, one configuration, and lazy products of axes.
+"""The columns of a configuration: their words, ranges and defaults; products of their values.
 
 Rows are numbers throughout: a text column (`schedule`, `dtype_in`, …) holds codes, the positions
 in its tuple of words. Row i of a product is computed from i, so that a sweep of 10**15 rows costs
@@ -7,7 +7,7 @@ no more memory than its axes.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ BLOCK_MAX = 2**16
 
 
 def shown(value: object) -> str:
-    """A value as a TOML file spells it, shortened when it is long."""
+    """A value for a message, as a TOML file spells it, shortened when it is long."""
     try:
         text = json.dumps(value, default=str, ensure_ascii=False)
     except ValueError:
@@ -56,6 +56,18 @@ def shown(value: object) -> str:
     for name, spelling in (("NaN", "nan"), ("Infinity", "inf"), ("-Infinity", "-inf")):
         text = spelling if text == name else text
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def toml_value(value: Any) -> str:
+    """A value as a TOML file spells it, on one line."""
+    if isinstance(value, Mapping):
+        items = ", ".join(f"{key} = {toml_value(item)}" for key, item in value.items())
+        return f"{{ {items} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _plainly(value: object) -> str:
@@ -84,12 +96,15 @@ class Column:
     @property
     def default_number(self) -> int | None:
         """The default as rows hold it: the code of a word, else the number itself."""
-        if isinstance(self.default, str):
-            return self.choices.index(self.default)
-        return self.default
+        return None if self.default is None else self.number(self.default)
+
+    def number(self, value: Any) -> int:
+        """A value that is right as rows hold it: the code of a word, else the number itself."""
+        return self.choices.index(value) if self.choices else int(value)
 
     def complaint(self, value: object) -> str:
         """What is wrong with a value that a user gave, and how to mend it; "" when nothing is."""
+        value = value.item() if isinstance(value, np.generic) else value
         if self.choices:
             if value in self.choices:
                 return ""
@@ -130,14 +145,21 @@ COLUMNS: dict[str, Column] = {
     )
 }
 REQUIRED = ("m", "n", "k", "block_m", "block_n", "block_k")
+BLOCKS = ("block_m", "block_n", "block_k")
 DERIVED = ("stages", "math_warps")
+GEMM = ("m", "n", "k", "batch", "dtype_in", "dtype_out", "layout")
+"""The columns that say what is computed."""
+PROBLEM = (*GEMM, "l2_state")
+"""The columns that belong to a problem: what is computed, and what L2 holds before it."""
+KERNEL = tuple(name for name in COLUMNS if name not in PROBLEM)
+"""The columns that belong to a kernel: what a compiled library ships."""
 
 
 class Configuration(NamedTuple):
     """One configuration, or many: each field a whole number, or an array of one a row.
 
-    Fields are the columns of `COLUMNS`, in order; text columns hold codes. In a batch, a field
-    that is the same in every row may stay a scalar.
+    Fields are the columns of `COLUMNS`, in order, where their meanings are; text columns hold
+    codes. In a batch, a field that is the same in every row may stay a scalar.
     """
 
     m: Any
@@ -164,21 +186,56 @@ class Configuration(NamedTuple):
     l2_state: Any
 
 
+DEFAULTS = {
+    name: np.int64(column.default_number)
+    for name, column in COLUMNS.items()
+    if column.default_number is not None
+}
+"""The constant defaults, as numbers; `REQUIRED` and `DERIVED` columns have none."""
+
+
 def with_defaults(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """`columns` and the defaults of those it lacks, as scalars where they are constant.
+    """`columns` and the defaults of those they lack, as scalars where they are constant.
 
     `REQUIRED` columns stay absent when they are, and so does `stages`: the deepest legal depends
-    on the hardware (`limits.deepest_stages`). Values are numbers, arrays of them, or codes.
+    on the machine (`limits.resolve`). Values are numbers (codes for words), or arrays of them,
+    NumPy's or JAX's.
     """
-    filled = dict(columns)
-    for name, column in COLUMNS.items():
-        if column.default_number is not None:
-            filled.setdefault(name, column.default_number)
+    filled = {**DEFAULTS, **columns}
     if "math_warps" not in filled:
-        two_groups = np.asarray(filled["schedule"]) >= SCHEDULES.index("pingpong")
-        warps = np.where(two_groups, 8, 4)
-        filled["math_warps"] = warps if warps.ndim else int(warps)
+        two_groups = filled["schedule"] >= SCHEDULES.index("pingpong")
+        filled["math_warps"] = np.int64(4) + np.int64(4) * two_groups
     return filled
+
+
+def spelled(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Configuration columns, numbers or arrays of them, with words for codes."""
+    return {
+        name: np.asarray(COLUMNS[name].choices, dtype=object)[values]
+        if COLUMNS[name].choices
+        else values
+        for name, values in columns.items()
+    }
+
+
+def sizes(columns: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Sizes in words, such as 128x128x64 for the `BLOCKS` of a kernel's columns."""
+    return "x".join(str(columns[name]) for name in names)
+
+
+def problem_words(c: Configuration) -> str:
+    """One problem: its size, batch, dtypes and layout."""
+    out = "" if c.dtype_out == c.dtype_in else f" to {DTYPES[c.dtype_out]}"
+    batch = f" x{c.batch}" if c.batch > 1 else ""
+    return f"{sizes(c._asdict(), 'mnk')}{batch} {DTYPES[c.dtype_in]}{out} {LAYOUTS[c.layout]}"
+
+
+def kernel_words(c: Configuration) -> str:
+    """One kernel: its tile, schedule, ring and warps."""
+    kept = ", 1 MMA in flight" if c.mma_in_flight else ""
+    ring = f"{c.stages} stage{'s' * (c.stages != 1)}"
+    warps = f"{c.dma_warps} DMA and {c.math_warps} MATH warps"
+    return f"tile {sizes(c._asdict(), BLOCKS)}, {SCHEDULES[c.schedule]}, {ring}, {warps}{kept}"
 
 
 @dataclass(frozen=True, eq=False)

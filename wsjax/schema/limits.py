@@ -1,9 +1,10 @@
-"""Which configurations a machine can run, as plain arithmetic.
+"""Which configurations a machine can run, as plain arithmetic; and the `stages` it gives those that
+leave them open.
 
 `checks` uses only `+ - *`, `%` and comparisons, so that the same text judges Python ints, numpy and
 jax arrays and Z3 terms. It never branches on a value and never divides. Sizes are in bytes; a
-configuration is anything with the attributes that are read (`wsjax.space.Configuration`, or a
-record of Z3 variables).
+configuration is anything with the attributes that are read (a `Configuration`, or a record of Z3
+variables).
 
 Shared memory holds the ring (`stages` slots of one A and one B tile), two mbarriers a slot (full
 and empty, 8 bytes each) and one buffer in which the epilogue stages C. Ping-pong's two groups take
@@ -13,8 +14,19 @@ descriptors and loop state.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsjax.schema.columns import (
+    COLUMNS,
+    DTYPE_BYTES,
+    DTYPES,
+    SCHEDULES,
+    Configuration,
+    with_defaults,
+)
 
 REASONS = (
     "",
@@ -44,7 +56,7 @@ class Facts(NamedTuple):
     instruction together (4 for WGMMA). epilogue_smem_bytes_max: the most that the epilogue needs to
     stage C, 0 where it writes straight from registers; by default the whole tile of C.
     ctas_per_sm_max: CTAs of a `serial` kernel that may share an SM. cutlass_raster: 1 where kernels
-    choose their own tile order, as CUTLASS's do (see `wsjax.raster`).
+    choose their own tile order, as CUTLASS's do (see `wsjax.model`).
     """
 
     sms: int
@@ -111,8 +123,8 @@ def checks(
     groups_per_tile: consumer groups that split one tile's rows (2 for cooperative, else 1).
     rate: the machine's `compute_ratio` for the input dtype, 0 where it has none.
     divides: whether a number is a multiple, where `%` is not the way to tell.
-    Of several that fail the first is the row's reason. Within the ranges of `wsjax.space.COLUMNS`
-    no product passes 2**42, so 64-bit arrays don't wrap round.
+    Of several that fail the first is the row's reason. Within the ranges of `COLUMNS` no product
+    passes 2**42, so 64-bit arrays don't wrap round.
     """
     tile_m, tile_n, tile_k = c.block_m, c.block_n, c.block_k
     threads = (c.math_warps + c.dma_warps) * facts.warp_size
@@ -135,27 +147,45 @@ def checks(
     )
 
 
-def explain(
-    reason: str,
-    c: Any,
-    facts: Facts,
-    *,
-    in_bytes: int,
-    out_bytes: int,
-    math_groups: int,
-    groups_per_tile: int,
-    dtype: str = "",
-) -> str:
-    """One sentence for a person: what does not fit, by how much, and the nearest thing that does.
+def complete(columns: Mapping[str, Any], facts: Facts, dtype_bytes: Any) -> Configuration:
+    """The configurations that numbers make with their defaults, NumPy's or JAX's.
 
-    `c` holds plain ints; the other arguments are those of `checks`, `dtype` the input's name.
+    `stages`, when absent, is the deepest ring that fits, or 1 where none does: such a row is then
+    illegal for its shared memory. dtype_bytes: `DTYPE_BYTES` as an array of the columns' kind.
     """
+    filled = with_defaults(columns)
+    if "stages" not in filled:
+        blocks = (filled["block_m"], filled["block_n"], filled["block_k"])
+        in_bytes, out_bytes = dtype_bytes[filled["dtype_in"]], dtype_bytes[filled["dtype_out"]]
+        deepest = deepest_stages(*blocks, in_bytes, out_bytes, facts)
+        filled["stages"] = deepest + (deepest < 1)
+    return Configuration(*(filled[name] for name in COLUMNS))
+
+
+def resolve(columns: Mapping[str, Any], facts: Facts) -> Configuration:
+    """`complete`, as int64 arrays."""
+    found = complete(columns, facts, np.asarray(DTYPE_BYTES))
+    return Configuration(*(np.asarray(values, np.int64) for values in found))
+
+
+def resolve_one(numbers: Mapping[str, int], facts: Facts) -> Configuration:
+    """One configuration with its defaults, as whole numbers."""
+    return Configuration(*(int(value) for value in resolve(numbers, facts)))
+
+
+def why(reason: str | int, c: Configuration, facts: Facts) -> str:
+    """Why a configuration (whole numbers) is illegal, by a reason or its code: what does not fit,
+    by how much, and the nearest thing that does."""
+    reason = REASONS[reason] if isinstance(reason, int) else reason
+    schedule = SCHEDULES[c.schedule]
+    math_groups, groups_per_tile = 1 + (schedule == "pingpong"), 1 + (schedule == "cooperative")
+    in_bytes, out_bytes = DTYPE_BYTES[c.dtype_in], DTYPE_BYTES[c.dtype_out]
     if reason == "not_modelled":
         if c.cluster_m * c.cluster_n > 1:
             return f"not modelled: cluster {c.cluster_m}x{c.cluster_n}; only 1x1 is"
         if c.split_k > 1:
             return f"not modelled: split_k = {c.split_k}; only 1 is"
-        return f"not modelled: the hardware file has no compute_ratio for {dtype or 'this dtype'}"
+        return f"not modelled: the hardware file has no compute_ratio for {DTYPES[c.dtype_in]}"
     if reason == "block_multiple":
         steps = {
             "block_m": facts.mma_m * groups_per_tile,

@@ -13,6 +13,6 @@ can win is the best that meets all constraints, or which smallest set of constra
 """
 
 from wsjax.search.answers import Answer, Chosen
-from wsjax.search.optimization import Request, one_problem, optimize, request
+from wsjax.search.optimization import Request, optimize, request
 
-__all__ = ["Answer", "Chosen", "Request", "one_problem", "optimize", "request"]
+__all__ = ["Answer", "Chosen", "Request", "optimize", "request"]

@@ -18,7 +18,7 @@ import z3
 from wsjax import engine
 from wsjax.deadlines import Deadline
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError
-from wsjax.schema import COLUMNS, Column, Configuration, Facts, smem_bytes
+from wsjax.schema import COLUMNS, Column, Configuration, Facts, smem_bytes, spelled
 from wsjax.search.criteria import (
     MILLION,
     NOT_MODELLED,
@@ -349,8 +349,4 @@ def _chosen(task: Task, candidate: Candidate) -> Chosen:
 def _choice(task: Task, number: int, figures: dict[str, float]) -> Chosen:
     c = task.configurations([number])._asdict()
     numbers = {name: int(values.flat[0]) for name, values in c.items()}
-    words = {
-        name: COLUMNS[name].choices[value] if COLUMNS[name].choices else value
-        for name, value in numbers.items()
-    }
-    return Chosen(words, figures)
+    return Chosen(spelled(numbers), figures)

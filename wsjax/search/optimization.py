@@ -11,7 +11,7 @@ from wsjax import schema, tables
 from wsjax.deadlines import Deadline, deadline
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError, gather, nearest
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.schema import COLUMNS, REQUIRED, shown
+from wsjax.schema import KERNEL, PROBLEM, shown
 from wsjax.search.answers import Answer, solve
 from wsjax.search.criteria import (
     PARETO,
@@ -22,7 +22,7 @@ from wsjax.search.criteria import (
     parse_objective,
     user_constraints,
 )
-from wsjax.spec import KERNEL, PROBLEM, Space, load_space
+from wsjax.spec import Space, load_space
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +145,7 @@ def optimize(
     one = isinstance(problems, Mapping)
     frame = problems
     if isinstance(problems, Mapping):
-        one_problem(problems)
+        schema.from_keywords(problems, PROBLEM)
         frame = pd.DataFrame([dict(problems)])
     records: list[dict[str, Any]] = []
     sources: list[int] = []
@@ -208,32 +208,6 @@ def _check_names(names: Sequence[Any], count: int) -> None:
         problems.append("no problems: the frame has no rows")
     if problems:
         raise InputError(problems)
-
-
-def one_problem(problem: Mapping[str, Any]) -> dict[str, int]:
-    """A problem's values as numbers and codes; InputError with all their mistakes."""
-    problems = [
-        f"{name}: unknown key of a problem{nearest(name, PROBLEM)}"
-        for name in problem
-        if name not in PROBLEM
-    ]
-    problems += [
-        f"{name}: missing; a problem has m, n and k"
-        for name in REQUIRED
-        if name in PROBLEM and name not in problem
-    ]
-    numbers = {}
-    for name in PROBLEM:
-        if name in problem:
-            column, value = COLUMNS[name], problem[name]
-            value = value.item() if hasattr(value, "item") else value
-            complaint = column.complaint(value)
-            problems += [f"{name}: {complaint}"] if complaint else []
-            known = column.choices and not complaint
-            numbers[name] = column.choices.index(value) if known else value
-    if problems:
-        raise InputError(problems)
-    return numbers
 
 
 def _record(answer: Answer) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from wsjax.deadlines import Deadline
 from wsjax.engine import Inputs, floats, neutral_names, without
 from wsjax.errors import InputError
 from wsjax.model import PINGPONG, SERIAL, Pipeline, exchange_us, kernel
-from wsjax.schema import Axis, Configuration, smem_bytes
+from wsjax.schema import KERNEL, Axis, Configuration, smem_bytes
 from wsjax.search.criteria import Task, Terms, array_terms, number_terms, violations
-from wsjax.spec import KERNEL, Predicate
+from wsjax.spec import Logic, Predicate
 
 STEPS_MAX = 1_024
 KERNELS_MAX = 100_000
@@ -325,7 +325,7 @@ def either(condition: Any, yes: Any, no: Any) -> Any:
 
 
 def _judge(predicate: Predicate, columns: Mapping[str, Any]) -> Any:
-    return predicate(columns, _floor_divide)
+    return predicate(columns, LOGIC)
 
 
 def _floor_divide(a: Any, b: Any) -> Any:
@@ -336,6 +336,16 @@ def _floor_divide(a: Any, b: Any) -> Any:
 def as_term(condition: Any) -> z3.BoolRef:
     """A condition for Z3, whatever it is made of."""
     return condition if isinstance(condition, z3.BoolRef) else z3.BoolVal(bool(condition))
+
+
+LOGIC = Logic(
+    both=lambda a, b: z3.And(as_term(a), as_term(b)),
+    either=lambda a, b: z3.Or(as_term(a), as_term(b)),
+    negation=lambda a: z3.Not(as_term(a)),
+    floor_divide=_floor_divide,
+    is_among=lambda number, choices: z3.Or(*(as_term(number == choice) for choice in choices)),
+)
+"""A filter's over Z3 terms, of which some are numbers."""
 
 
 def whole(model: z3.ModelRef, term: Any) -> int:

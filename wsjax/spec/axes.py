@@ -1,6 +1,6 @@
-"""What a sweep file writes for an axis: one value, a list, a range, or a list of problems.
+"""What a TOML file writes for an axis: values, a range, problems, factors of parameters.
 
-Each reader returns the axis' values, or None after telling `refuse(key, complaint)` every mistake.
+Each reader returns what it read, or None after telling `refuse(key, complaint)` every mistake.
 """
 
 import csv
@@ -8,22 +8,25 @@ import gzip
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from wsjax.errors import nearest
-from wsjax.schema import COLUMNS, REQUIRED, Axis, shown
+from wsjax import hardware as hardware_
+from wsjax.errors import InputError, nearest
+from wsjax.hardware import BASIS_KEYS, FACTS, PARAMETERS, Hardware, unused_key
+from wsjax.schema import COLUMNS, Axis, problem_axis, shown
 
 Check = Callable[[str, Any], str]
 Refuse = Callable[[str, str], None]
 
-PROBLEM_COLUMNS = ("m", "n", "k", "batch", "dtype_in", "dtype_out", "layout")
 RANGE_KEYS = ("from", "to", "step", "factor")
 FLOATS_MAX = 1_000_000
 COMPLAINTS_MAX = 5
 DELIMITERS = ",;\t"
+FACTOR_MAX = 1e9
 
 
 def read_values(
@@ -122,67 +125,34 @@ def column_axis(name: str, value: Any, refuse: Refuse) -> Axis | None:
     if column.choices and isinstance(value, Mapping):
         words = ", ".join(column.choices)
         return refuse(name, f"a column of words has no range; write a list of: {words}")
-    values = read_values(name, value, lambda key, item: column.complaint(item), refuse)
-    return None if values is None else Axis((name,), (_numbers(name, values),))
+    values = read_values(name, value, lambda _, item: column.complaint(item), refuse)
+    if values is None or isinstance(values, range):
+        return None if values is None else Axis((name,), (values,))
+    return Axis((name,), (np.array([column.number(item) for item in values], dtype=np.int64),))
 
 
-def _numbers(name: str, values: Sequence[Any]) -> np.ndarray | range:
-    if isinstance(values, range):
-        return values
-    choices = COLUMNS[name].choices
-    return np.array([choices.index(v) if choices else v for v in values], dtype=np.int64)
-
-
-def problem_axis(rows: Sequence[Any], refuse: Refuse, source: str) -> Axis | None:
-    """The axis of a list of problems, tables that all have the same keys.
-
-    Keys are those of `PROBLEM_COLUMNS`, and `name`, which becomes the text column `problem`.
-    `source` says where the rows are from: the key that messages name.
-    """
-    if not rows:
-        return refuse(source, "no problems; give at least one, such as { m = 16, n = 64, k = 64 }")
-    if not all(isinstance(row, Mapping) for row in rows):
-        wrong = next(row for row in rows if not isinstance(row, Mapping))
-        return refuse(source, f"expected tables such as {{ m = 16, … }}, not {shown(wrong)}")
-    keys = list(rows[0])
-    complaints = [f"unknown key '{key}'{nearest(key, _KEYS)}" for key in keys if key not in _KEYS]
-    known = [key for key in keys if key in _KEYS]
-    if not set(known) & set(REQUIRED):
-        complaints.append(f"none of m, n, k is given; the keys are: {', '.join(keys)}")
-    for number, row in enumerate(rows, 1):
-        if row.keys() != rows[0].keys():
-            odd = ", ".join(sorted(set(row) ^ set(keys)))
-            complaints.append(f"row {number}: not the keys of row 1 ({odd}); all must match")
-            continue
-        for key in known:
-            complaint = _name(row[key]) if key == "name" else COLUMNS[key].complaint(row[key])
-            complaints += [f"row {number}: {key}: {complaint}"] if complaint else []
-    if not complaints:
-        first: dict[tuple, int] = {}
-        for number, row in enumerate(rows, 1):
-            earlier = first.setdefault(tuple(row[key] for key in keys), number)
-            if earlier != number:
-                complaints.append(f"row {number}: the same as row {earlier}; leave one out")
-    if complaints:
-        return refuse_some(source, complaints, refuse)
-    columns = [key for key in PROBLEM_COLUMNS if key in keys]
-    values: list[np.ndarray | range] = [
-        _numbers(key, [row[key] for row in rows]) for key in columns
-    ]
-    if "name" not in keys:
-        return Axis(tuple(columns), tuple(values))
-    names = tuple(dict.fromkeys(row["name"] for row in rows))
-    codes = {name: code for code, name in enumerate(names)}
-    values.append(np.array([codes[row["name"]] for row in rows], dtype=np.int64))
-    return Axis((*columns, "problem"), tuple(values), {"problem": names})
-
-
-_KEYS = ("name", *PROBLEM_COLUMNS)
-
-
-def _name(value: Any) -> str:
-    good = isinstance(value, str) and value.strip()
-    return "" if good else f"expected a name in quotes, not {shown(value)}"
+def read_problems(
+    table: Mapping[str, Any], folder: Path, refuse: Refuse
+) -> tuple[list[dict[str, Any]], Axis] | None:
+    """The rows of [problems], written there or in a file beside the sweep, and their axis."""
+    if ("rows" in table) == ("file" in table):
+        return refuse(
+            "rows, file", "give one of them: a list of problems, or the name of a file of them"
+        )
+    rows, source = table.get("rows"), "rows"
+    if "file" in table:
+        file = table["file"]
+        if not isinstance(file, str) or not file.strip():
+            return refuse("file", f"expected a file's name in quotes, not {shown(file)}")
+        rows, source = read_problem_file(folder / file, refuse), f"file: {folder / file}"
+    elif not isinstance(rows, list):
+        return refuse(
+            "rows", f"expected a list such as [{{ m = 16, n = 64, k = 64 }}], not {shown(rows)}"
+        )
+    try:
+        return None if rows is None else (rows, problem_axis(rows))
+    except InputError as error:
+        return refuse_some(source, error.problems, refuse)
 
 
 def read_problem_file(path: Path, refuse: Refuse) -> list[dict[str, Any]] | None:
@@ -227,3 +197,86 @@ def _cell(key: str | None, text: Any) -> Any:
     stripped = text.strip()
     digits = stripped.lstrip("+-")
     return int(stripped) if digits.isdecimal() and len(stripped) - len(digits) < 2 else stripped
+
+
+@dataclass(frozen=True)
+class Override:
+    """An axis over one hardware parameter or fact: its values, or factors of the machine's own."""
+
+    name: str
+    values: Sequence[float]
+    scale: bool
+
+    def axis(self, hardware: Hardware) -> Axis:
+        """The axis on `hardware`: a float64 column, int64 for a fact."""
+        values = self.applied(hardware)
+        return Axis((self.name,), (values if isinstance(values, range) else np.array(values),))
+
+    def applied(self, hardware: Hardware) -> Sequence[float]:
+        """The parameter's values on `hardware`; scaled facts are whole where that is exact."""
+        if isinstance(self.values, range):
+            return self.values
+        base = _own(hardware, self.name)
+        values = [base * value if self.scale else value for value in self.values]
+        if self.name in PARAMETERS:
+            return [float(value) for value in values]
+        return [int(value) if float(value).is_integer() else value for value in values]
+
+
+def read_overrides(
+    table: Mapping[str, Any], hardware: Sequence[Hardware], refuse: Refuse
+) -> tuple[Override, ...]:
+    """The axes of [hardware_parameters], in the order of PARAMETERS and FACTS.
+
+    Each key holds values, or `{ scale = values }`: factors of each machine's own value.
+    """
+    overrides = []
+    for name in (*PARAMETERS, *FACTS):
+        if name not in table:
+            continue
+        value, fact = table[name], name in FACTS
+        scale = isinstance(value, dict) and "scale" in value
+        if scale:
+            others = ", ".join(key for key in value if key != "scale")
+            if others:
+                refuse(name, f"'scale' stands alone; leave out: {others}")
+            values = read_values(name, value["scale"], _factor, refuse, whole=False)
+        else:
+            check = hardware_.fact if fact else hardware_.parameter
+            values = read_values(name, value, check, refuse, whole=fact)
+        if values is None:
+            continue
+        override = Override(name, values, scale)
+        complaints = [text for machine in hardware for text in _misfits(override, machine)]
+        refuse_some(name, complaints, refuse)
+        overrides.append(override)
+    return tuple(overrides)
+
+
+def _factor(key: str, value: Any) -> str:
+    good = type(value) in (int, float) and 0 < value < FACTOR_MAX
+    wanted = f"a factor above 0 and below {FACTOR_MAX:g}"
+    return "" if good else f"scale: expected {wanted}, not {shown(value)}"
+
+
+def _misfits(override: Override, machine: Hardware) -> list[str]:
+    """Why an override makes no sense on a machine."""
+    name = override.name
+    if name == unused_key(machine.compute_basis):
+        used = BASIS_KEYS[machine.compute_basis]
+        return [f"{machine.name} does not use it (compute_basis); sweep {used} instead"]
+    if not override.scale:
+        return []
+    own = _own(machine, name)
+    if own == 0 or math.isinf(own):
+        return [f"{machine.name} has {shown(own)}, which no factor changes; give values instead"]
+    check = hardware_.fact if name in FACTS else hardware_.parameter
+    return [
+        f"{shown(factor)} times {machine.name}'s {shown(own)}: {complaint}"
+        for factor, value in zip(override.values, override.applied(machine), strict=True)
+        if (complaint := check(name, value))
+    ]
+
+
+def _own(machine: Hardware, name: str) -> float:
+    return getattr(machine.facts if name in FACTS else machine.parameters, name)

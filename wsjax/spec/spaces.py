@@ -9,7 +9,7 @@
     where = "block_n % (2 * mma_n) == 0 and power_of_two(block_m * block_n)"
 
 A kernel is a configuration without its problem. The kernels are all combinations that pass the
-filter, in the order of `space.COLUMNS`, the last column fastest. What is left out has its default,
+filter, in the order of `schema.COLUMNS`, the last column fastest. What is left out has its default,
 `stages` the deepest ring that fits the machine and the problem's types.
 """
 
@@ -23,15 +23,21 @@ import numpy as np
 
 from wsjax import schema
 from wsjax.errors import InputError, nearest
-from wsjax.schema import COLUMNS, REQUIRED, Axis, Column, Configuration, Facts, Product
-from wsjax.spec.axes import PROBLEM_COLUMNS, Refuse, column_axis
+from wsjax.schema import (
+    COLUMNS,
+    KERNEL,
+    PROBLEM,
+    REQUIRED,
+    Axis,
+    Column,
+    Configuration,
+    Facts,
+    Product,
+)
+from wsjax.spec.axes import Refuse, column_axis
 from wsjax.spec.sweep_files import parse_toml, read_section, read_text, read_where, refuse_in
 from wsjax.spec.where import Predicate, parse
 
-PROBLEM = (*PROBLEM_COLUMNS, "l2_state")
-"""The columns that belong to a problem: what is computed, and what L2 holds before it."""
-KERNEL = tuple(name for name in COLUMNS if name not in PROBLEM)
-"""The columns that belong to a kernel: what a compiled library ships."""
 MAY_BE_ZERO = ("epilogue_smem_bytes_max", "cutlass_raster")
 FACTS = {
     name: Column(name, "a fact of the machine", minimum=int(name not in MAY_BE_ZERO))

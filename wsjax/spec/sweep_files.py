@@ -14,14 +14,20 @@
     sms = [132, 148]
     [filter]
     where = "block_m * block_n <= 32768 and stages >= 2"
-    [output]
-    keep = "all"                                # or "best": see `wsjax.output`
+    [output]                                    # without it, all rows are kept
+    keep = "best"                               # of each problem, on each machine, only
+    best = 10                                   # the 10 fastest legal configurations
+    precision = "float64"                       # of formulas (default); float32 agrees to 1e-5
+    partition_by = "hardware"                   # a folder for each value (hardware=h200/…), or a
+                                                # list of columns of machines and problems
+
+`keep = "quantiles"` instead keeps one row a problem and machine, which says how the times of its
+legal configurations are distributed (`wsjax.sweeps`).
 
 The rows are all combinations: hardware outermost, then hardware parameters, problems, and columns
-in the order of `space.COLUMNS`, the last fastest.
+in the order of `schema.COLUMNS`, the last fastest.
 """
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,22 +45,35 @@ from wsjax.hardware import (
     hardware_names,
     load_hardware,
 )
-from wsjax.schema import COLUMNS, REQUIRED, Axis, Column, Product, shown, with_defaults
+from wsjax.schema import (
+    COLUMNS,
+    GEMM,
+    PROBLEM,
+    REQUIRED,
+    Axis,
+    Column,
+    Product,
+    shown,
+    toml_value,
+    with_defaults,
+)
 from wsjax.spec.axes import (
-    PROBLEM_COLUMNS,
+    Override,
     Refuse,
     column_axis,
-    problem_axis,
-    read_problem_file,
+    read_overrides,
+    read_problems,
     read_values,
 )
-from wsjax.spec.output import OUTPUT_KEYS, Output, read_output
-from wsjax.spec.overrides import Override, read_overrides
 from wsjax.spec.where import Predicate, parse
 
 SECTIONS = ("columns", "problems", "hardware_parameters", "filter", "output")
-GIVEN = (*PROBLEM_COLUMNS, "problem", "l2_state")
-"""What a kernel finds: the columns of the problem and of the state it is run in."""
+GIVEN = (*PROBLEM, "problem")
+"""What a kernel finds: the columns of the problem, and its name."""
+OUTPUT_KEYS = ("keep", "best", "precision", "partition_by")
+KEEP = ("all", "best", "quantiles")
+PRECISIONS = ("float64", "float32")
+BEST_MAX = 100_000
 _ELSEWHERE = (
     dict.fromkeys((*PARAMETERS, *FACTS), "[hardware_parameters]")
     | dict.fromkeys(COLUMNS, "[columns]")
@@ -64,6 +83,18 @@ _ELSEWHERE = (
     | dict.fromkeys(("name", "hardware"), "the top of the file, above the first [section]")
 )
 """Where a key belongs that stands in a section which has no such key."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """`best`: how many of each problem's fastest rows are kept; None: all rows. `partition_by`: the
+    columns that folders stand for, outermost first. `quantiles`: of each problem there is but one
+    row, of its times' distribution. `single`: formulas are computed in float32."""
+
+    best: int | None = None
+    partition_by: tuple[str, ...] = ()
+    quantiles: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,16 +226,18 @@ def parse_spec(text: str, path: str | Path, machines: Sequence[Hardware] | None 
     )
     rows, axes = None, []
     if "problems" in table:
-        rows, axes = _read_problems(sections["problems"], path.parent, refuse("problems"))
+        refuse_unknown(sections["problems"], ("rows", "file"), refuse("problems"))
+        if found := read_problems(sections["problems"], path.parent, refuse("problems")):
+            rows, axes = found[0], [found[1]]
     axes += _read_columns(sections["columns"], axes, "problems" in table, refuse("columns"))
     swept = [name for name in sections["hardware_parameters"] if name in (*PARAMETERS, *FACTS)]
     where = read_where(sections["filter"], _filter_columns(axes, swept), refuse("filter"))
-    refuse_unknown(sections["output"], OUTPUT_KEYS, refuse("output"))
-    output = read_output(sections["output"], refuse("output"))
+    output = _read_output(sections["output"], refuse("output"))
     if problems:
         raise InputError(dict.fromkeys(problems))
     if rows is not None and "file" in sections["problems"]:
-        text = _toml_text(table | {"problems": {"rows": rows}})
+        table |= {"problems": {"rows": rows}}
+        text = "".join(f"{key} = {toml_value(value)}\n" for key, value in table.items())
     spec = Spec(name, tuple(machines), tuple(axes), overrides, where, text, path, output)
     try:
         for machine in machines:
@@ -267,28 +300,6 @@ def _read_hardware(names: Any, folder: Path, refuse: Refuse) -> tuple[Hardware, 
     return tuple(found.values())
 
 
-def _read_problems(
-    table: Mapping[str, Any], folder: Path, refuse: Refuse
-) -> tuple[list[dict[str, Any]] | None, list[Axis]]:
-    """The rows of [problems], inline or from its file, and their axis; None, [] if they fail."""
-    refuse_unknown(table, ("rows", "file"), refuse)
-    if ("rows" in table) == ("file" in table):
-        refuse("rows, file", "give one of them: a list of problems, or the name of a file of them")
-        return None, []
-    rows, source = table.get("rows"), "rows"
-    if "file" in table:
-        file = table["file"]
-        if not isinstance(file, str) or not file.strip():
-            refuse("file", f"expected a file's name in quotes, not {shown(file)}")
-            return None, []
-        rows, source = read_problem_file(folder / file, refuse), f"file: {folder / file}"
-    elif not isinstance(rows, list):
-        refuse("rows", f"expected a list such as [{{ m = 16, n = 64, k = 64 }}], not {shown(rows)}")
-        return None, []
-    axis = None if rows is None else problem_axis(rows, refuse, source)
-    return (None, []) if axis is None else (rows, [axis])
-
-
 def _read_columns(
     table: Mapping[str, Any], listed: Sequence[Axis], has_list: bool, refuse: Refuse
 ) -> list[Axis]:
@@ -299,9 +310,9 @@ def _read_columns(
         refuse(name, "given both here and in [problems]; leave one out")
     missing = [name for name in REQUIRED if name not in table and name not in names]
     if has_list and not listed:
-        missing = [name for name in missing if name not in PROBLEM_COLUMNS]
+        missing = [name for name in missing if name not in GEMM]
     for name in missing:
-        place = "here or in [problems]" if name in PROBLEM_COLUMNS else "here"
+        place = "here or in [problems]" if name in GEMM else "here"
         refuse(name, f"missing; give it {place}, such as {name} = 128")
     axes = [column_axis(name, table[name], refuse) for name in COLUMNS if name in table]
     return [axis for axis in axes if axis is not None]
@@ -337,16 +348,39 @@ def _filter_columns(axes: Sequence[Axis], swept: Sequence[str]) -> dict[str, Col
     return columns
 
 
-def _toml_text(table: Mapping[str, Any]) -> str:
-    return "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+def _read_output(table: Mapping[str, Any], refuse: Refuse) -> Output:
+    """The [output] of a sweep file."""
+    refuse_unknown(table, OUTPUT_KEYS, refuse)
+    best = table.get("best")
+    keep = table.get("keep", "all" if best is None else "best")
+    if keep not in KEEP:
+        refuse("keep", f"unknown word {shown(keep)}{nearest(keep, KEEP)}")
+    if best is not None and not (type(best) is int and 1 <= best <= BEST_MAX):
+        refuse("best", f"expected a whole number from 1 to {BEST_MAX}, not {shown(best)}")
+    if keep == "all" and best is not None:
+        refuse("best", 'not with keep = "all", which keeps all rows; leave one of them out')
+    if keep == "quantiles" and best is not None:
+        refuse("best", 'not with keep = "quantiles", which keeps no rows; leave one of them out')
+    if keep == "best" and best is None:
+        refuse("best", "missing: how many of each problem's rows to keep, such as best = 10")
+    precision = table.get("precision", PRECISIONS[0])
+    if precision not in PRECISIONS:
+        refuse("precision", f"unknown word {shown(precision)}{nearest(precision, PRECISIONS)}")
+    single = precision == "float32"
+    if keep == "best" and single:
+        refuse("precision", 'not float32 with keep = "best", whose bounds need float64')
+    return Output(
+        best if keep == "best" else None, _folders(table, refuse), keep == "quantiles", single
+    )
 
 
-def _toml(value: Any) -> str:
-    """A value in TOML's inline spelling."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+def _folders(table: Mapping[str, Any], refuse: Refuse) -> tuple[str, ...]:
+    """The columns of partition_by; `layout` knows which can be."""
+    names = table.get("partition_by", [])
+    names = [names] if isinstance(names, str) else names
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        refuse("partition_by", f"expected columns' names in quotes, not {shown(names)}")
+        return ()
+    if len({*names}) < len(names):
+        refuse("partition_by", "a column is in the list twice; leave one out")
+    return tuple(dict.fromkeys(names))

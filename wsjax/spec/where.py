@@ -3,8 +3,10 @@
 The language is a small part of Python's expressions: `and or not ( )`, comparisons (chained ones
 too), `in (a, b)`, `+ - * // %`, `**` with a small whole exponent, `power_of_two(…)`, column names,
 numbers, and quoted words for text columns. A filter only compares and computes, so that one parsed
-`Predicate` runs on Python numbers, NumPy and JAX arrays and Z3 terms; `not` is pushed
-down into comparisons.
+`Predicate` judges Python numbers and arrays, and, given their `Logic`, Z3 terms.
+
+A sweep's filter may read what a problem gives and what is tried on it: `Filter` says which of its
+rows pass, without making the product of both where it needs not.
 """
 
 import ast
@@ -15,48 +17,34 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wsjax.errors import InputError, nearest
-from wsjax.schema import COLUMNS, Column
+from wsjax.schema import COLUMNS, DEFAULTS, DERIVED, PREDICTION_COLUMNS, Column, Product
 
 EXPONENT_MAX = 4
-POWERS = [2**power for power in range(63)]
+POWERS = tuple(2**power for power in range(63))
 NUMBER_MAX = 1e300
-RESULTS = (
-    "time_us",
-    "math_wait_us",
-    "dma_wait_us",
-    "tflops",
-    "waves",
-    "k_tiles",
-    "limiter",
-    "legal",
-)
-"""Names that one may look for in vain."""
 DEPTH_MAX = 100
 
-_ARITHMETIC: dict[type[ast.operator], Callable] = {
+_ARITHMETIC: dict[type[ast.operator], Callable | str] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
+    ast.FloorDiv: "floor_divide",
     ast.Mod: operator.mod,
 }
-_COMPARE: dict[type[ast.cmpop], tuple[Callable, Callable]] = {
-    ast.Lt: (operator.lt, operator.ge),
-    ast.LtE: (operator.le, operator.gt),
-    ast.Gt: (operator.gt, operator.le),
-    ast.GtE: (operator.ge, operator.lt),
-    ast.Eq: (operator.eq, operator.ne),
-    ast.NotEq: (operator.ne, operator.eq),
-    ast.In: (operator.eq, operator.ne),
-    ast.NotIn: (operator.ne, operator.eq),
+_COMPARE: dict[type[ast.cmpop], Callable] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
 }
-"""Each comparison and its opposite."""
-_BOUND: dict[Callable, Callable[..., float]] = {
+_BOUND: dict[Callable | str, Callable[..., float]] = {
     operator.add: operator.add,
     operator.sub: operator.add,
     operator.mul: lambda a, b: max(a, b, a * b),
@@ -64,36 +52,71 @@ _BOUND: dict[Callable, Callable[..., float]] = {
 """From bounds of the operands' magnitudes, one of theirs and the result's (others: the largest)."""
 
 
+def _is_among(number: Any, choices: tuple[float, ...]) -> Any:
+    """Whether a number, or each of an array, is one of the choices, which are in order."""
+    if not isinstance(number, np.ndarray | np.generic):
+        return reduce(operator.or_, (number == choice for choice in choices))
+    table = np.asarray(choices, None if number.dtype.kind == "i" else float)
+    at = np.searchsorted(table, number)
+    return table[np.minimum(at, len(table) - 1)] == number
+
+
+class Logic(NamedTuple):
+    """The operations on conditions, and those on whole numbers, that Python's operators don't give
+    all kinds of terms.
+
+    both, either: of two conditions. negation: of one. floor_divide: of two numbers. is_among: of a
+    number and a tuple of sorted constants.
+    """
+
+    both: Callable[[Any, Any], Any]
+    either: Callable[[Any, Any], Any]
+    negation: Callable[[Any], Any]
+    floor_divide: Callable[[Any, Any], Any]
+    is_among: Callable[[Any, tuple[float, ...]], Any]
+
+
+ARRAYS = Logic(operator.and_, operator.or_, lambda x: x ^ True, operator.floordiv, _is_among)
+"""Of Python numbers, and of NumPy and JAX arrays."""
+
+
 @dataclass(frozen=True)
 class _Apply:
-    """An operation on numbers, names of columns, or further operations; folded over many."""
+    """An operation, or the name of one of `Logic`, on numbers, names of columns, or further
+    operations; folded over many."""
 
-    operation: Callable
+    operation: Callable | str
     operands: tuple["_Tree", ...]
+    choices: tuple[float, ...] = ()
 
 
 _Tree = int | float | str | _Apply
 
 
-def _evaluate(tree: _Tree, terms: Mapping[str, Any], floor_divide: Callable) -> Any:
-    if isinstance(tree, _Apply):
-        operands = [_evaluate(operand, terms, floor_divide) for operand in tree.operands]
-        operation = floor_divide if tree.operation is operator.floordiv else tree.operation
-        return reduce(operation, operands) if len(operands) > 1 else operation(*operands)
-    return terms[tree] if isinstance(tree, str) else tree
+def _evaluate(tree: _Tree, terms: Mapping[str, Any], logic: Logic) -> Any:
+    if not isinstance(tree, _Apply):
+        return terms[tree] if isinstance(tree, str) else tree
+    operands = [_evaluate(operand, terms, logic) for operand in tree.operands]
+    operation = tree.operation
+    if isinstance(operation, str):
+        operation = getattr(logic, operation)
+    if tree.choices:
+        return operation(*operands, tree.choices)
+    return reduce(operation, operands) if len(operands) > 1 else operation(*operands)
 
 
 def _bound(tree: _Tree, largest: Mapping[str, float]) -> float:
     """A bound of the magnitude of every number in `tree`, from those of its columns."""
     if isinstance(tree, _Apply):
         operands = [_bound(operand, largest) for operand in tree.operands]
+        operands += [float(max(map(abs, tree.choices)))] if tree.choices else []
         return reduce(_BOUND.get(tree.operation, max), operands)
     return largest[tree] if isinstance(tree, str) else abs(float(tree))
 
 
 def _is_whole(tree: _Tree) -> bool:
     if isinstance(tree, _Apply):
-        return all(map(_is_whole, tree.operands))
+        return all(map(_is_whole, (*tree.operands, *tree.choices)))
     return not isinstance(tree, float)
 
 
@@ -109,14 +132,12 @@ class Predicate:
     tree: _Apply
     whole: bool
 
-    def __call__(self, terms: Mapping[str, Any], floor_divide: Callable = operator.floordiv) -> Any:
+    def __call__(self, terms: Mapping[str, Any], logic: Logic = ARRAYS) -> Any:
         """The filter's value over `terms`: names to anything that computes and compares.
 
-        Conditions combine by `&` and `|`. Z3 terms have no `//`: give
-        `floor_divide=operator.truediv`, Z3's division of whole numbers. Arrays of fixed-width
-        whole numbers can overflow here; in `mask` they can't.
+        Arrays of fixed-width whole numbers can overflow here; in `mask` they can't.
         """
-        return _evaluate(self.tree, terms, floor_divide)
+        return _evaluate(self.tree, terms, logic)
 
     def mask(self, columns: Mapping[str, Any], rows: int) -> np.ndarray:
         """Which of `rows` rows pass, over NumPy columns (a scalar is the same in every row).
@@ -163,9 +184,9 @@ def parse(text: str, columns: Mapping[str, Column] = COLUMNS) -> Predicate:
     if level:
         raise InputError(f"nested deeper than {DEPTH_MAX} levels; write it shorter")
     reader = _Reader(columns)
-    tree = reader.condition(body, negate=False)
+    tree = reader.condition(body)
     if reader.problems or not isinstance(tree, _Apply):
-        raise InputError(reader.problems)
+        raise InputError(dict.fromkeys(reader.problems))
     largest = _bound(tree, {name: float(columns[name].maximum) for name in reader.names})
     if largest > NUMBER_MAX:
         raise InputError(f"numbers can pass {NUMBER_MAX:g}; use smaller ones")
@@ -198,37 +219,40 @@ class _Reader:
         self.problems.append(f"{_place(node.lineno, node.col_offset + 1)}: {message}")
         return 0
 
-    def condition(self, node: ast.expr, negate: bool) -> _Tree:
+    def condition(self, node: ast.expr) -> _Tree:
         match node:
             case ast.BoolOp(op=op, values=values):
-                both = isinstance(op, ast.And) != negate
-                conditions = [self.condition(value, negate) for value in values]
-                return _combine(both, conditions)
+                return _combine(isinstance(op, ast.And), [self.condition(v) for v in values])
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return self.condition(operand, not negate)
+                return _Apply("negation", (self.condition(operand),))
             case ast.Compare():
                 lefts = [node.left, *node.comparators[:-1]]
-                parts = [
-                    self.comparison(left, op, right, negate)
-                    for left, op, right in zip(lefts, node.ops, node.comparators, strict=True)
-                ]
-                return _combine(not negate, parts)
+                parts = zip(lefts, node.ops, node.comparators, strict=True)
+                return _combine(True, [self.comparison(*part) for part in parts])
             case ast.Call(func=ast.Name("power_of_two"), args=[operand], keywords=[]):
-                number, equal = self.number(operand), operator.ne if negate else operator.eq
-                return _combine(negate, [_Apply(equal, (number, power)) for power in POWERS])
+                return _Apply("is_among", (self.number(operand),), POWERS)
         hint = _INSTEAD.get(type(getattr(node, "op", None)), _HINT)
         return self.refuse(node, f"{ast.unparse(node)} is not a condition{hint}")
 
-    def comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr, negate: bool) -> _Tree:
-        if type(op) not in _COMPARE:
-            return self.refuse(right, "'is' is not available; write ==")
-        operation = _COMPARE[type(op)][negate]
-        if not isinstance(op, ast.In | ast.NotIn):
+    def comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> _Tree:
+        if type(op) in _COMPARE:
+            operation = _COMPARE[type(op)]
             return _Apply(operation, self.operands(left, right, operation))
+        if not isinstance(op, ast.In | ast.NotIn):
+            return self.refuse(right, "'is' is not available; write ==")
         if not isinstance(right, ast.Tuple | ast.List | ast.Set) or not right.elts:
             return self.refuse(right, "'in' takes a list of values; write in (64, 128)")
-        choices = [_Apply(operation, self.operands(left, item, operation)) for item in right.elts]
-        return _combine(operation is operator.ne, choices)
+        found = self.among(left, right.elts)
+        return found if isinstance(op, ast.In) else _Apply("negation", (found,))
+
+    def among(self, left: ast.expr, items: Sequence[ast.expr]) -> _Tree:
+        """Whether a value is one of a list: of constants, however many, by one look-up."""
+        pairs = [self.operands(left, item, operator.eq) for item in items]
+        number = pairs[0][0]
+        constants = sorted({item for _, item in pairs if isinstance(item, int | float)})
+        parts = [_Apply(operator.eq, pair) for pair in pairs if isinstance(pair[1], str | _Apply)]
+        parts += [_Apply("is_among", (number,), tuple(constants))] if constants else []
+        return _combine(False, parts)
 
     def operands(self, left: ast.expr, right: ast.expr, operation: Callable) -> tuple[_Tree, ...]:
         """Both sides of one comparison, of numbers or of words."""
@@ -307,12 +331,70 @@ class _Reader:
     def name(self, node: ast.Name) -> _Tree:
         if node.id not in self.columns:
             seen = "; a filter sees configurations, not results"
-            hint = seen if node.id in RESULTS else nearest(node.id, self.columns)
+            hint = seen if node.id in PREDICTION_COLUMNS else nearest(node.id, self.columns)
             return self.refuse(node, f"unknown name '{node.id}'{hint}")
         self.names.setdefault(node.id)
         return node.id
 
 
 def _combine(both: bool, conditions: Sequence[_Tree]) -> _Tree:
-    operation = operator.and_ if both else operator.or_
-    return _Apply(operation, tuple(conditions)) if len(conditions) > 1 else conditions[0]
+    name = "both" if both else "either"
+    return _Apply(name, tuple(conditions)) if len(conditions) > 1 else conditions[0]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition over the product of problems and what is tried on each.
+
+    `fixed`: columns of one value. `outer`, `inner`: those that the condition reads and that vary
+    with the problem, or with what is tried on it.
+    """
+
+    predicate: Predicate | None
+    fixed: Mapping[str, Any]
+    outer: tuple[str, ...]
+    inner: tuple[str, ...]
+
+    def problems(self, given: Mapping[str, Any], count: int) -> np.ndarray:
+        """Which of `count` problems pass, as far as the filter reads nothing else."""
+        if self.predicate is None or self.inner or not self.outer:
+            return np.ones(count, bool)
+        return self.predicate.mask({**self.fixed, **given}, count)
+
+    def rows(self, columns: Mapping[str, Any], count: int) -> np.ndarray:
+        """Which of `count` inner rows pass, as far as the filter reads nothing else."""
+        if self.predicate is None or self.outer:
+            return np.ones(count, bool)
+        return self.predicate.mask({**self.fixed, **columns}, count)
+
+    def both(
+        self, given: Mapping[str, Any], columns: Mapping[str, Any], count: int
+    ) -> np.ndarray | None:
+        """(problems, inner rows) that pass, where the filter reads both; else None."""
+        if self.predicate is None or not (self.inner and self.outer):
+            return None
+        mine = {name: np.asarray(columns[name])[:count] for name in self.inner}
+        problems = zip(*(given[name] for name in self.outer), strict=True)
+        return np.stack(
+            [
+                self.predicate.mask(
+                    {**self.fixed, **mine, **dict(zip(self.outer, values, strict=True))}, count
+                )
+                for values in problems
+            ]
+        )
+
+
+def filter_of(predicate: Predicate | None, outer: Product, inner: Product) -> Filter:
+    """A filter over the product of two, the defaults filled in."""
+    names = () if predicate is None else predicate.names
+    fixed = DEFAULTS | outer.constants | inner.constants
+    varies = {name for name in outer.names if name not in outer.constants}
+    derived = {name for name in DERIVED if name not in fixed}
+    tried = {name for name in inner.names if name not in inner.constants} | derived
+    return Filter(
+        predicate,
+        fixed,
+        tuple(name for name in names if name in varies),
+        tuple(name for name in names if name in tried),
+    )

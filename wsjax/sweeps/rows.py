@@ -16,13 +16,21 @@ import numpy as np
 from wsjax import engine, hardware, schema, tables
 from wsjax.engine import SHAPING, Source, lengthened
 from wsjax.hardware import Hardware
-from wsjax.schema import COLUMNS, PREDICTION_COLUMNS, REASONS, Configuration, Facts, Product
-from wsjax.spec import PROBLEM_COLUMNS, Predicate, split
+from wsjax.schema import (
+    COLUMNS,
+    DEFAULTS,
+    PREDICTION_COLUMNS,
+    PROBLEM,
+    REASONS,
+    Configuration,
+    Facts,
+    Product,
+)
+from wsjax.spec import Predicate, split
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DEFAULTS = {name: c.default_number for name, c in COLUMNS.items() if c.default_number is not None}
 CHUNK_ROWS = 2**16
 """Rows that are predicted, and held in memory, at once."""
 KERNELS_MAX = 2**16
@@ -67,7 +75,7 @@ class Shard(NamedTuple):
 def given_names(shard: Shard) -> list[str]:
     """The columns that say what a row's kernel is given: problem, machine, what is swept of it."""
     others = [name for name in shard.product.names if name not in (*COLUMNS, *shard.swept)]
-    return [*PROBLEM_COLUMNS, "l2_state", *others, "hardware", *shard.swept]
+    return [*PROBLEM, *others, "hardware", *shard.swept]
 
 
 def given_numbers(shard: Shard, names: Iterable[str], numbers: np.ndarray) -> dict[str, Any]:

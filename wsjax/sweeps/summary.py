@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wsjax import tables
-from wsjax.schema import COLUMNS
-from wsjax.spec import PROBLEM_COLUMNS, Spec
+from wsjax.schema import COLUMNS, GEMM
+from wsjax.spec import Spec
 from wsjax.sweeps.rows import Shard
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Highlights(NamedTuple):
 def highlights_of(columns: Mapping[str, "pa.Array"], shard: Shard, run: Spec) -> Highlights:
     """What is kept of some rows of a shard, which are one table's columns."""
     varying = [name for axis in run.axes if len(axis) > 1 for name in axis.names]
-    problem = [name for name in varying if name in PROBLEM_COLUMNS or name not in COLUMNS]
+    problem = [name for name in varying if name in GEMM or name not in COLUMNS]
     keys = ("hardware", *problem, *shard.swept)
     words = shard.words
     numbers = {

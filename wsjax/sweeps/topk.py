@@ -42,7 +42,7 @@ from wsjax.engine import (
 )
 from wsjax.model import SERIAL, Family, family_bound_us
 from wsjax.schema import COLUMNS, REASONS, Product
-from wsjax.spec import Predicate, Sieve, sieve_of, split
+from wsjax.spec import Filter, Predicate, filter_of, split
 from wsjax.sweeps.families import Families, lay_out
 
 ANY_SIZE = {"m": 1, "n": 1, "k": 1}
@@ -261,8 +261,8 @@ class TopK:
         return axes_of(self.outer)
 
     @cached_property
-    def _filter(self) -> Sieve:
-        return sieve_of(self.predicate, self.outer, self.inner)
+    def _filter(self) -> Filter:
+        return filter_of(self.predicate, self.outer, self.inner)
 
     @cached_property
     def chunk(self) -> int:

@@ -133,7 +133,7 @@ def explain(hardware: str | Path | Hardware = "h200", **columns: Any) -> Explana
     """Explain one configuration: `explain(m=4096, n=4096, k=4096, block_m=128, block_n=128,
     block_k=64, stages=4)`.
 
-    columns: those of `wsjax.space.COLUMNS`, words as words; the defaults are `predict`'s.
+    columns: those of `wsjax.schema.COLUMNS`, words as words; the defaults are `predict`'s.
 
     Raises InputError for what is wrong with them, or if the configuration is illegal.
     """

@@ -12,8 +12,9 @@ import numpy as np
 
 from wsjax import tables
 from wsjax.errors import InputError
-from wsjax.fit import DIGITS, PROBLEM, SHORT
+from wsjax.fit import DIGITS, SHORT
 from wsjax.hardware import PARAMETERS
+from wsjax.schema import PROBLEM
 from wsjax.tables import existing
 from wsjax.views import html
 from wsjax.views.html import Section, folded, packed
@@ -273,7 +274,7 @@ def _inside(frame: "pd.DataFrame", measured: np.ndarray) -> np.ndarray:
 
 def _problems(frame: "pd.DataFrame") -> np.ndarray:
     """A code for each row's problem, as in `Measured.problem`."""
-    names = [name for name in (*PROBLEM, "l2_state") if name in frame]
+    names = [name for name in PROBLEM if name in frame]
     return _combined([_coded(frame[name]) for name in names])[1]
 
 

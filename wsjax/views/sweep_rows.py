@@ -15,7 +15,7 @@ import numpy as np
 
 from wsjax import tables
 from wsjax.errors import InputError
-from wsjax.schema import COLUMNS, LIMITERS, PREDICTION_COLUMNS
+from wsjax.schema import COLUMNS, LIMITERS, PREDICTION_COLUMNS, PROBLEM
 from wsjax.spec import Spec
 from wsjax.sweeps import given_numbers, shard_of
 
@@ -23,7 +23,6 @@ CELLS = 400_000
 PROBLEMS = 2_000
 MACHINES, MACHINES_READ = 32, 512
 """Machines on a page, and those that are compared to find them."""
-PROBLEM = ("m", "n", "k", "batch", "dtype_in", "dtype_out", "layout", "l2_state")
 KERNEL = ("schedule", "block_m", "block_n", "block_k", "stages")
 FIGURES = (*COLUMNS, "time_us", "limiter", "extrapolated")
 AT = ("machine at", "problem at", "kernel at")
