@@ -153,7 +153,7 @@ def test_too_little_time_to_find_anything(monkeypatch, small_space):
     options = {"space": small_space, "where": "block_m == 128", "timeout_s": 1e-9}
     with pytest.raises(UnfinishedError, match="too short to find") as error:
         optimize(PROBLEM, MACHINE, **options)
-    assert error.value.exit_code == 1
+    assert error.value.exit_code == 4
     assert optimize(pd.DataFrame([PROBLEM]), MACHINE, **options)["time_us"].isna().all()
 
 
