@@ -129,7 +129,7 @@ def compare(task: Task, ways: Sequence[str] = WAYS) -> Agreement:
     kernels = rounded(task, numbers)
 
     def encoding() -> Optimum:
-        encoded = encode(task)
+        encoded = encode(task, Deadline())
         solution = minimise(encoded, goals(task, encoded), Deadline())
         assert solution is not None
         assert solution.proved

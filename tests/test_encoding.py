@@ -1,6 +1,7 @@
 """The paper's encoding against the event simulator: every event's constraints, and the optimum."""
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import simulate
 
+from wsjax.cli.main import main
 from wsjax.deadlines import Deadline, deadline
 from wsjax.errors import InputError
 from wsjax.hardware.machine import load_hardware, parse_hardware
@@ -95,7 +97,7 @@ def task_of(space, hardware, objective="time", where=()):
 def test_every_kernel_has_the_simulators_figures(space, data):
     task = task_of(space, machine(*(data.draw(TIMES) for _ in range(5))))
     expected = kernels(task)
-    encoded = encode(task)
+    encoded = encode(task, Deadline())
     for at in data.draw(st.lists(st.sampled_from([*expected]), min_size=4, max_size=4)):
         encoded.solver.push()
         encoded.solver.add(encoded.number == at)
@@ -130,7 +132,7 @@ def test_the_optimum_is_the_simulators(space, times, objective, where):
         expected,
         key=lambda at: (OBJECTIVES[objective](expected[at]), expected[at]["smem_bytes"], at),
     )
-    encoded = encode(task)
+    encoded = encode(task, Deadline())
     first = minimise(encoded, goals(task, encoded), Deadline())
     assert first is not None
     assert first.proved
@@ -162,7 +164,7 @@ def test_optimize_with_the_papers_encoding(space):
 
 def test_a_deadline_gives_the_best_so_far():
     task = paper_task({"m": 1024, "n": 1024, "k": 512})
-    encoded = encode(task)
+    encoded = encode(task, Deadline())
     with deadline(1e-6) as limit:
         found = minimise(encoded, goals(task, encoded), limit)
     assert found is None or not found.proved
@@ -170,7 +172,7 @@ def test_a_deadline_gives_the_best_so_far():
 
 def test_ctrl_c_in_z3_ends_the_search(monkeypatch):
     task = paper_task({"m": 128, "n": 128, "k": 128})
-    encoded = encode(task)
+    encoded = encode(task, Deadline())
     found = minimise(encoded, goals(task, encoded), Deadline(interrupted=True))
     assert found is not None
     assert not found.proved
@@ -186,7 +188,27 @@ def test_what_is_too_large_is_said(monkeypatch):
     task = paper_task({"m": 128, "n": 128, "k": 1024})
     monkeypatch.setattr(encoding, "STEPS_MAX", 8)
     with pytest.raises(InputError, match="16 steps of a CTA; it can take 8"):
-        encode(task)
+        encode(task, Deadline())
     monkeypatch.setattr(encoding, "KERNELS_MAX", 8)
     with pytest.raises(InputError, match="192 kernels; it can take 8"):
-        encode(task)
+        encode(task, Deadline())
+
+
+def test_a_timeout_of_the_encoding_has_a_kernel_and_a_bound(space, capsys, tmp_path):
+    """The best so far and its bound, within a second of the limit, however far the encoding is."""
+    problem = {"m": 150, "n": 64, "k": 2000}
+    options = {"space": space, "hardware": machine(0.0, 0.7, 0.0, 0.0, 2.0)}
+    fast = optimize(problem, **options).iloc[0]
+    for seconds in (1e-6, 0.3):
+        start_s = time.monotonic()
+        slow = optimize(problem, encoding="events", timeout_s=seconds, **options).iloc[0]
+        assert time.monotonic() - start_s < seconds + 1
+        assert not slow["proved"]
+        assert slow["bound"] == fast["time_us"] <= slow["time_us"] + 1e-5
+    file = tmp_path / "space.toml"
+    file.write_text(TEXT)
+    command = f"optimize -m 150 -n 64 -k 2000 --space {file} --hardware toy --encoding events"
+    assert main([*command.split(), "--timeout", "0.3"]) == 4
+    shown = capsys.readouterr().out
+    assert "nothing scores below" in shown
+    assert "kernel" in shown

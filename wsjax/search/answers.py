@@ -30,7 +30,16 @@ from wsjax.search.criteria import (
     number_terms,
     violations,
 )
-from wsjax.search.z3_events import PS_PER_US, as_term, encode, goals, minimise, whole, z3_terms
+from wsjax.search.z3_events import (
+    PS_PER_US,
+    as_term,
+    check_size,
+    encode,
+    goals,
+    minimise,
+    whole,
+    z3_terms,
+)
 from wsjax.spec import FACTS
 
 CONTRADICTION_S = 2.0
@@ -227,13 +236,21 @@ def winner(candidates: Sequence[Candidate]) -> int | None:
 
 
 def _by_events(task: Task, limit: Deadline) -> list[Answer]:
-    """The answer of the paper's encoding, as the only one; none if the time was too short."""
-    encoded = encode(task)
+    """The answer of the paper's encoding, as the only one; none if the time was too short.
+
+    The scan, which Z3 is told nothing of, is what is known until Z3 has an answer, and bounds it.
+    """
+    check_size(task)
+    known = _by_scan(task, limit)
+    unproved = [replace(answer, proved=False) for answer in known]
+    try:
+        encoded = encode(task, limit)
+    except UnfinishedError:
+        return unproved
     aims = goals(task, encoded)
     first = minimise(encoded, aims, limit)
     if first is None:
-        _check(task, scan(task, Deadline()))
-        return []
+        return unproved
     encoded.solver.add(encoded.number != first.number)
     second = None if limit.passed else minimise(encoded, aims, limit)
 
@@ -246,7 +263,7 @@ def _by_events(task: Task, limit: Deadline) -> list[Answer]:
         Answer(
             choice(first.number, first.figures),
             first.proved,
-            None if first.proved else 0.0,
+            None if first.proved else next((answer.bound for answer in known), 0.0),
             runner_up=None if second is None else choice(second.number, second.figures),
         )
     ]

@@ -20,7 +20,7 @@ import z3
 from wsjax import engine
 from wsjax.deadlines import Deadline
 from wsjax.engine import Inputs, floats, neutral_names, without
-from wsjax.errors import InputError
+from wsjax.errors import InputError, UnfinishedError
 from wsjax.model import PINGPONG, SERIAL, Pipeline, exchange_us, kernel
 from wsjax.schema import KERNEL, Axis, Configuration, smem_bytes
 from wsjax.search.criteria import Task, Terms, array_terms, number_terms, violations
@@ -30,10 +30,16 @@ STEPS_MAX = 1_024
 KERNELS_MAX = 100_000
 """The most steps of a CTA, and kernels of a space, that are encoded."""
 CTRL_C = ("interrupted from keyboard", "canceled")
-"""Z3's reasons why it can't tell: it takes Ctrl-C for itself."""
+"""Z3's reasons why it can't tell, before its time is up: it takes Ctrl-C for itself."""
 PS_PER_US = 1e6
 CHOICES = ("stages", "schedule", "dma_warps", "mma_in_flight")
 """What the recurrences read of a kernel's columns as they are; the rest follows."""
+
+
+def check_time(limit: Deadline) -> None:
+    """Raise UnfinishedError once the time is up."""
+    if limit.passed:
+        raise UnfinishedError("the time was too short for the encoding; give more")
 
 
 class Rounded(NamedTuple):
@@ -102,6 +108,7 @@ class _Kernels:
     solver: z3.Solver
     free: Mapping[str, z3.ArithRef]
     values: Mapping[str, np.ndarray]
+    limit: Deadline
 
     def follow(self, name: str, values: np.ndarray) -> Any:
         """A whole number that follows from free columns, given its value for every kernel."""
@@ -116,6 +123,7 @@ class _Kernels:
         found, first = np.unique(keys, axis=1, return_index=True)
         term = z3.Int(f"kernel's {name}")
         for key, at in zip(found.T, first, strict=True):
+            check_time(self.limit)
             these = [self.free[c] == int(v) for c, v in zip(needed, key, strict=True)]
             self.solver.add(z3.Implies(z3.And(*these), term == int(values[at])))
         return term
@@ -127,11 +135,20 @@ class _Kernels:
         return np.unique(keys, axis=1).shape[1] == np.unique(both, axis=1).shape[1]
 
 
-def encode(task: Task) -> Encoded:
-    """The task's space, constraints and events. InputError where that is too large to encode."""
+def check_size(task: Task) -> None:
+    """Raise InputError for a space that is too large to encode."""
     count = len(task.space)
     if count > KERNELS_MAX:
         raise InputError(f"encoding events: {count:,} kernels; it can take {KERNELS_MAX:,}")
+
+
+def encode(task: Task, limit: Deadline) -> Encoded:
+    """The task's space, constraints and events.
+
+    InputError where that is too large to encode, UnfinishedError where the time is too short.
+    """
+    check_size(task)
+    count = len(task.space)
     numbers = np.arange(count)
     c, (p, repeats, rest) = task.configurations(numbers), rounded(task, numbers)
     terms = array_terms(c, task.hardware)
@@ -146,7 +163,7 @@ def encode(task: Task) -> Encoded:
     solver = z3.Solver()
     axes = [axis for axis in task.space.product.axes if len(axis) > 1]
     free = {name: z3.Int(name) for axis in axes for name in axis.names}
-    kernels = _Kernels(solver, free, {name: getattr(c, name) for name in free})
+    kernels = _Kernels(solver, free, {name: getattr(c, name) for name in free}, limit)
     for name, column in free.items():
         solver.add(z3.Or(*(column == int(v) for v in np.unique(kernels.values[name]))))
     columns = {name: kernels.follow(name, getattr(c, name)) for name in KERNEL if name not in free}
@@ -166,7 +183,7 @@ def encode(task: Task) -> Encoded:
     }
     lengths = np.unique(p.k_tiles[runs <= steps]).tolist()
     run = kernels.follow("steps", runs)
-    end, math_wait, dma_wait = _events(solver, Pipeline(**own), lengths, run, steps)
+    end, math_wait, dma_wait = _events(solver, Pipeline(**own), lengths, run, steps, limit)
     waves = kernels.follow("repeats", repeats)
     repeated = partial(_times, waves, np.unique(repeats).tolist())
     figures = {
@@ -190,7 +207,7 @@ def _number(axes: Sequence[Axis], free: Mapping[str, z3.ArithRef]) -> Any:
 
 
 def _events(
-    solver: z3.Solver, p: Pipeline, lengths: Sequence[int], run: Any, steps: int
+    solver: z3.Solver, p: Pipeline, lengths: Sequence[int], run: Any, steps: int, limit: Deadline
 ) -> tuple[Any, Any, Any]:
     """Assert the recurrences of `steps` steps -> the end of the last epilogue, MATH's and the DMA
     warps' waits, of a run of `run` steps. lengths: what a tile's k_tiles may be."""
@@ -209,6 +226,7 @@ def _events(
     turn, epilogue = zero, zero
     math_waits, dma_waits = [], []
     for g in range(steps):
+        check_time(limit)
         free = z3.If(p.stages > g, zero, z3.Select(times["released"], g - p.stages))
         two_a = _max(at("acquire_a", g) + p.load_startup_us, at("done_b", g - 1)) + p.load_a_us
         two_b = _max(at("acquire_b", g) + p.load_startup_us, at("done_a", g)) + p.load_b_us
@@ -279,10 +297,11 @@ def minimise(encoded: Encoded, goals: Sequence[Any], limit: Deadline) -> Solutio
             if best is not None:
                 solver.add(goal < best.eval(goal, model_completion=True))
             if limit.left_s is not None:
-                solver.set("timeout", max(1, int(limit.left_s * 1000)))
+                solver.set("timeout", int(limit.left_s * 1000) + 1)
             found = z3.unknown if limit.passed and best is not None else solver.check()
             model = solver.model() if found == z3.sat else None
-            limit.interrupted |= found == z3.unknown and solver.reason_unknown() in CTRL_C
+            stopped = found == z3.unknown and not limit.passed
+            limit.interrupted |= stopped and solver.reason_unknown() in CTRL_C
             solver.pop()
             if model is None:
                 break
