@@ -279,3 +279,15 @@ def test_a_real_machine(small_space):
     assert (
         answers["time_us"][0] == wsjax.predict(answers[[*problem, *KERNEL]], "h200")["time_us"][0]
     )
+
+
+@pytest.mark.parametrize(
+    ("hardware", "n", "block_n"), [("h200", 16, 16), ("h200", 8, 8), ("mi300x", 16, 16)]
+)
+def test_the_default_space_has_tiles_as_narrow_as_the_machines_mma(hardware, n, block_n):
+    problem = {"m": 4096, "n": n, "k": 4096}
+    answer = optimize(problem, hardware).iloc[0]
+    facts = load_hardware(hardware).facts
+    assert answer["block_n"] == block_n
+    assert answer["block_m"] % facts.mma_m == answer["block_n"] % facts.mma_n == 0
+    assert "matrix instruction" not in answer["binding"]

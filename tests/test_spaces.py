@@ -35,7 +35,10 @@ def test_problem_and_kernel_share_the_columns():
 def test_the_default_space():
     found = load_space()
     numbers, columns = kernels(found)
-    assert len(found) == len(numbers) == 27 * 12 * 2 * 3
+    assert len(found) == 5 * 6 * 3 * 12 * 2 * 3
+    assert len(numbers) == 3 * 6 * 3 * 12 * 2 * 3, "as narrow as the machine's MMA"
+    assert set(columns["block_m"]) == {64, 128, 256}
+    assert set(columns["block_n"]) == {8, 16, 32, 64, 128, 256}
     assert set(columns["stages"]) == set(range(1, 13))
     assert set(columns["block_k"]) == {32, 64, 128}
     words = {SCHEDULES[code] for code in columns["schedule"]}

@@ -48,14 +48,15 @@ FILTER = {name: COLUMNS[name] for name in KERNEL} | FACTS
 SECTIONS = ("columns", "filter")
 KIND = "space file"
 DEFAULT = {
-    "block_m": [64, 128, 256],
-    "block_n": [64, 128, 256],
+    "block_m": [16, 32, 64, 128, 256],
+    "block_n": [8, 16, 32, 64, 128, 256],
     "block_k": [32, 64, 128],
     "stages": {"from": 1, "to": 12, "step": 1},
     "dma_warps": [1, 2],
     "schedule": ["persistent", "pingpong", "cooperative"],
 }
-"""The [columns] of the space that is taken where none is given."""
+DEFAULT_WHERE = "block_m % mma_m == 0 and block_n % mma_n == 0"
+"""The space that is taken where none is given: tiles as narrow as the machine's MMA."""
 BLOCK_ROWS = 2**18
 """Kernels that are held in memory at once."""
 
@@ -115,7 +116,9 @@ def load_space(source: "str | Path | Space | None" = None) -> Space:
     if isinstance(source, Space):
         return source
     if source is None:
-        return _space("default", {"columns": DEFAULT}, Path("default"))
+        return _space(
+            "default", {"columns": DEFAULT, "filter": {"where": DEFAULT_WHERE}}, Path("default")
+        )
     if not isinstance(source, str | Path):
         raise InputError(f"a space is a file's name or a Space, not {type(source).__name__}")
     path = Path(source)
