@@ -183,30 +183,37 @@ def _reaching(
     def reach(known):
         return above(jnp.sort(known[1], axis=1)[:, need - 1])
 
-    def one_round(_, state):
-        """Bracket the families of `todo` that may reach as far as k rows do, then all others."""
-        known, todo = state
+    def one_round(number, state):
+        """Bracket the most promising families, then those of the others that may reach as far as
+        k rows of these do."""
+        known, bounds_us, todo = state
         reach_us = reach(known)
 
-        def tightened(near, problem, family, nth, wanted):
+        def bounded(bounds_us, problem, family, nth, wanted):
             row = {name: column[problem] for name, column in given.items()}
             kind = {name: column[family] for name, column in layout.columns.items()}
-            lost = below(jax.vmap(bound)(row, reach_us[problem], kind)) > reach_us[problem]
-            return near.at[problem, jnp.where(wanted & lost, family, kinds)].set(False, mode="drop")
+            least_us = below(jax.vmap(bound)(row, reach_us[problem], kind))
+            return bounds_us.at[problem, jnp.where(wanted, family, kinds)].set(
+                least_us, mode="drop"
+            )
 
         near = todo & (bounds_us <= reach_us[:, None]) & (jnp.arange(count) < real)[:, None]
-        near = in_chunks(near * 1, near, tightened)
-        return in_chunks(near * layout.sizes, known, bracketed), ~todo
+        bounds_us = in_chunks(near * 1, bounds_us, bounded)
+        chosen = jnp.where(number, near & (bounds_us <= reach_us[:, None]), promising(bounds_us))
+        known = in_chunks(chosen * (near * layout.sizes), known, bracketed)
+        return known, bounds_us, ~chosen
 
-    every = jax.vmap(jax.vmap(bound, (None, None, 0)), (0, None, None))
-    bounds_us = below(every(given, jnp.inf, layout.columns))
-    spread = jnp.pad(bounds_us, ((0, 0), (0, -kinds % first)), constant_values=jnp.inf)
-    best = jnp.argmin(spread.reshape(count, -1, first), axis=1) * first + jnp.arange(first)
-    at = jnp.arange(count)[:, None], best
-    todo = jnp.zeros((count, kinds), bool).at[at].set(True, mode="drop")
+    def promising(bounds_us):
+        """The family of the least bound of each of `first` parts, for each problem."""
+        spread = jnp.pad(bounds_us, ((0, 0), (0, -kinds % first)), constant_values=jnp.inf)
+        best = jnp.argmin(spread.reshape(count, -1, first), axis=1) * first + jnp.arange(first)
+        at = jnp.arange(count)[:, None], best
+        return jnp.zeros((count, kinds), bool).at[at].set(True, mode="drop")
+
     least_us = jnp.full((count, words * WORD), jnp.inf)
     known = least_us, jnp.full((count, groups), jnp.inf), jnp.zeros(count, int)
-    known, _ = jax.lax.fori_loop(0, 2, one_round, (known, todo))
+    state = known, jnp.full((count, kinds), -jnp.inf), jnp.ones((count, kinds), bool)
+    known, *_ = jax.lax.fori_loop(0, 2, one_round, state)
     least_us, _, looked = known
     # What was not bracketed stays at infinity, which nothing reaches.
     reaches = jnp.isfinite(least_us) & (least_us <= reach(known)[:, None])
