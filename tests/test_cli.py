@@ -301,3 +301,22 @@ def test_the_summary_of_a_sweep_shows_whole_names_of_machines(capsys, tmp_path, 
     column = lines[start].index("hardware")
     cells = "".join(line[column:].split(" ")[0] for line in lines[start + 2 :])
     assert all(name in cells for name in names)
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
+def test_closed_standard_streams_lose_nothing(closed, tmp_path):
+    (tmp_path / "t.csv").write_text("m,n,k,block_m,block_n,block_k\n512,512,256,128,128,64\n")
+    verb = f"'{sys.executable}' -m wsjax.cli predict --hardware toy --table t.csv --out"
+    for name in ("p.csv", "p.parquet"):
+        run = subprocess.run(
+            f"{verb} {name} {closed}", shell=True, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert run.returncode == 0, run.stderr
+        assert "Traceback" not in run.stdout + run.stderr
+        assert read_table(tmp_path / name).num_rows == 1
+    run = subprocess.run(
+        f"{verb} p.txt {closed}", shell=True, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 2
+    assert run.stderr == "" if "2>&-" in closed else run.stderr.startswith("wsjax: p.txt: ")
+    assert run.stdout == ""

@@ -6,6 +6,8 @@ project's measured tables of CUTLASS 4.2 sm90 kernels and of a GEMM in Triton's 
 """
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -252,3 +254,33 @@ def test_a_directory_is_a_table(tmp_path):
         write_table(table, tmp_path / "d" / f"{name}.parquet", {})
     predict_table(tmp_path / "d", tmp_path / "p.csv", "toy")
     assert read_table(tmp_path / "p.csv").num_rows == 2
+
+
+FORKED = """
+import os, sys, wsjax
+kernel = dict(m=512, n=512, k=256, block_m=128, block_n=128, block_k=64, stages=2)
+kernel["schedule"] = "serial"
+frame = __import__("pandas").DataFrame([kernel])
+if sys.argv[1] == "after":
+    wsjax.predict(frame, "toy")
+process = os.fork()
+if process:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+try:
+    print(wsjax.predict(frame, "toy")["time_us"][0], flush=True)
+except wsjax.WsjaxError as error:
+    print(error, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("when", "shown"), [("after", "'spawn'"), ("before", "22.0")])
+def test_a_forked_process_predicts_or_says_how(when, shown):
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED, when],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert shown in run.stdout, run.stderr

@@ -238,7 +238,9 @@ def bucket(monkeypatch) -> fs.FileSystem:
     opened = stores.open_uri
 
     def opener(uri):
-        return (memory, uri[6:]) if uri.startswith("mem://") else opened(uri)
+        if not uri.startswith("mem://"):
+            return opened(uri)
+        return memory, uri[6:].partition("?")[0].rpartition("@")[2]
 
     monkeypatch.setattr(stores, "open_uri", opener)
     return memory
@@ -442,3 +444,50 @@ def test_a_file_in_the_wrong_folder_is_named(tmp_path):
 def test_only_paths_are_opened():
     with pytest.raises(InputError, match="a sweep's directory is a path, not int"):
         wsjax.open(3)  # pyright: ignore[reportArgumentType]
+
+
+KEYS = ("AKIAKEY", "sec/re+t", "T0KEN")
+URIS = (
+    "s3://AKIAKEY:sec/re+t@b/x?region=here",
+    "s3://AKIAKEY:sec%2Fre+t@b/x?region=here",
+    "s3://b/x?region=here&access_key=AKIAKEY&secret_key=sec/re+t&session_token=T0KEN",
+    "nowhere://AKIAKEY:sec/re+t@b/x?secret_key=T0KEN",
+    "s3://AKIAKEY:sec/re+t@b/x?endpoint_override=127.0.0.1:1&scheme=http",
+    "s3://AKIAKEY:sec%2Fre%2Bt@b/x?endpoint_override=127.0.0.1:1&scheme=http&sas_token=T0KEN",
+)
+
+
+@pytest.mark.parametrize("uri", URIS)
+def test_no_message_shows_keys(uri, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    spec = tmp_path / "small.toml"
+    spec.write_text(SPEC)
+
+    def refuse(_):
+        raise OSError(f"no route to '{uri}': {uri}")
+
+    system = SimpleNamespace(get_file_info=refuse, type_name="s3")
+    verbs = [["sweep", uri], ["report", uri], ["sweep", str(spec), uri], ["predict", "-m", uri]]
+    verbs += [["validate", uri, "--hardware", uri], ["import", uri, "--out", "t.csv"]]
+    if "127.0.0.1" not in uri:
+        monkeypatch.setattr(stores, "open_uri", lambda uri: (system, "b/x"))
+        verbs.append(["sweep", str(spec), "--out", uri])
+    else:
+        monkeypatch.setattr(stores, "open_uri", refuse)
+        verbs.append(["sweep", str(spec), "--out", uri])
+    for arguments in verbs:
+        assert main(arguments) in (1, 2)
+        shown = "".join(capsys.readouterr())
+        assert shown
+        assert not [key for key in KEYS if key in shown], (arguments, shown)
+    place = stores.Store(uri, system, "b/x")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(WsjaxError) as error:
+        place.names()
+    for text in (str(error.value), str(place), repr(place), place.shown("part-00000.parquet")):
+        assert not [key for key in KEYS if key in text], text
+
+
+def test_a_summary_names_its_store_without_keys(bucket):
+    summary = wsjax.sweep(run(), "mem://me:secret@b/x?secret_key=k")
+    assert summary.directory == "mem://b/x?secret_key=***"

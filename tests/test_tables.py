@@ -1,3 +1,4 @@
+import gzip
 import json
 import subprocess
 import sys
@@ -231,3 +232,66 @@ def test_a_killed_writer_leaves_no_table(tmp_path):
         write({"a": pa.array([2])})
     assert pq.read_table(path).to_pydict() == {"a": [2]}
     assert list(tmp_path.iterdir()) == [path]
+
+
+TWO_WRITERS = """
+import sys, pyarrow as pa
+from wsjax import tables
+table = pa.table({"x": [int(sys.argv[2])] * 200_000, "y": [sys.argv[2] * 50] * 200_000})
+for _ in range(10):
+    tables.write_table(table, sys.argv[1], {})
+"""
+
+
+def test_two_processes_that_write_one_table_leave_a_whole_one(tmp_path):
+    path = tmp_path / "t.parquet"
+    command = [sys.executable, "-c", TWO_WRITERS, str(path)]
+    writers = [subprocess.Popen([*command, number]) for number in "12"]
+    for writer in writers:
+        assert writer.wait() == 0
+    found = pq.read_table(path).to_pydict()
+    number = found["x"][0]
+    assert number in (1, 2)
+    assert found == {"x": [number] * 200_000, "y": [str(number) * 50] * 200_000}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_writers_in_turn_do_not_meet(tmp_path):
+    path = tmp_path / "t"
+    with files.replacing(path) as first:
+        first.write(b"first, ")
+        with files.replacing(path) as second:
+            second.write(b"second")
+        assert path.read_bytes() == b"second"
+        first.write(b"whole")
+    assert path.read_bytes() == b"first, whole"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_very_long_line_of_a_small_compressed_file_is_refused(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb", 1) as file:
+        file.write(b"m,note\n" + b"1,short\n" * 3_000_000 + b"2,")
+        for _ in range(200):
+            file.write(bytes([120]) * 2**20)
+    command = (
+        "import sys; from pathlib import Path; from wsjax import tables, errors\n"
+        "try: tables.read_table(sys.argv[1])\n"
+        "except errors.InputError as error: print(error)\n"
+        "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", command, str(path)], capture_output=True, text=True, check=True
+    )
+    message, kibibytes = run.stdout.splitlines()
+    assert message.startswith(f"{path}: a line of more than 8,388,608 bytes; ")
+    assert int(kibibytes) < 600 * 2**10
+
+
+def test_a_compressed_table_of_several_pieces_reads_back(tmp_path):
+    rows = 3_000_000
+    with gzip.open(tmp_path / "t.csv.gz", "wb", 1) as file:
+        file.write(b"m,note\n" + b"1,short\n" * rows)
+    table = tables.read_table(tmp_path / "t.csv.gz")
+    assert table.num_rows == rows
+    assert table.column("note").unique().to_pylist() == ["short"]

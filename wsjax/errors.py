@@ -1,14 +1,30 @@
 """What wsjax says when it cannot go on: what, where, the nearest valid value, how to mend it."""
 
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
+_KEYS_BEFORE = re.compile(r"([A-Za-z][\w+.-]*:/{1,2})(?:[^/\s?@:]*:[^\s?]*|[^/\s?@:]+)@")
+_KEYS_BEHIND = re.compile(
+    r"([?&][\w-]*(?:key|secret|token|password|credential|sig|sas)[\w-]*=)[^&\s]*", re.IGNORECASE
+)
+
+
+def public(text: object) -> str:
+    """Text for messages, its URIs without keys: neither before the bucket nor in the options."""
+    bare = _KEYS_BEFORE.sub(r"\1", str(text))
+    return _KEYS_BEHIND.sub(lambda m: f"{m[1]}***{':' if m[0].endswith(':') else ''}", bare)
+
 
 class WsjaxError(Exception):
-    """Base of every error that wsjax raises on purpose; `exit_code` is the command line's."""
+    """Base of every error that wsjax raises on purpose; `exit_code` is the command line's. Its
+    message shows no keys of a URI."""
 
     exit_code = 1
+
+    def __init__(self, message: str):
+        super().__init__(public(message))
 
 
 class InputError(WsjaxError):
@@ -17,7 +33,8 @@ class InputError(WsjaxError):
     exit_code = 2
 
     def __init__(self, problems: str | Iterable[str]):
-        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        given = (problems,) if isinstance(problems, str) else problems
+        self.problems = tuple(map(public, given))
         super().__init__("\n".join(self.problems))
 
 

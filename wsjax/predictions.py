@@ -58,7 +58,8 @@ def predict(
     calibrated machine also `time_us_lo` and `time_us_hi`, between which 90 % of measured times lie.
     A name that is taken gets the suffix `_predicted`.
 
-    Raises InputError with all mistakes of the frame at once.
+    Raises InputError with all mistakes of the frame at once. Worker processes are to be started by
+    'spawn': one that is forked after a prediction lacks JAX's threads, and gets a WsjaxError.
     """
     check_precision(precision)
     machine = load_hardware(hardware)

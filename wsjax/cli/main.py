@@ -23,7 +23,7 @@ from wsjax.cli import (  # noqa: F401 (they register their verbs)
 )
 from wsjax.cli.app import app
 from wsjax.cli.terminal import INTERRUPTED
-from wsjax.errors import WsjaxError
+from wsjax.errors import WsjaxError, public
 
 PLACES = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
@@ -36,6 +36,7 @@ COMPILED_SECONDS_MIN = "0.5"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; its exit code (see `wsjax.cli`)."""
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -77,8 +78,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2 if error.errno in PLACES else 1
 
 
+def _open_streams() -> None:
+    """Let what a closed standard stream (`2>&-`) would take go nowhere: neither a traceback, nor
+    into the next file that is opened, which takes its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the free number
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
 def _say(text: str) -> None:
-    for line in text.splitlines():
+    for line in public(text).splitlines():
         print(f"wsjax: {line}", file=sys.stderr)
 
 

@@ -6,6 +6,7 @@ sizes, which go through the recurrences by jumps (`wsjax.model.solve`); what jum
 is scanned step by step. All arithmetic is float64, unless closed forms are asked for in float32.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,7 @@ from wsjax.engine.programs import (
     settled,
 )
 from wsjax.engine.rows import Source, host, lengthened, on_one_device, over_devices
+from wsjax.errors import WsjaxError
 from wsjax.hardware import Hardware
 from wsjax.model import SERIAL, Machine, Outcome, Pipeline, simulate_queue, solve
 from wsjax.schema import DTYPE_BYTES, METHODS, Configuration, Facts
@@ -85,6 +87,7 @@ def times_of_rows(source: Source, numbers: np.ndarray) -> np.ndarray:
 def times_on_device(source: Source, numbers: np.ndarray) -> tuple[jax.Array, np.ndarray]:
     """The times of rows that one program takes, in µs, where they were made, the last row's
     repeated; `UNPROVED` stands for some, whose positions these are."""
+    _check_process()
     feed = _numbered(source, numbers)
     with jax.enable_x64(True):
         part = feed.part(0, feed.rows, feed.size)
@@ -171,6 +174,7 @@ def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
 
 def _evaluate(feed: _Feed, fields: tuple[str, ...]) -> dict[str, np.ndarray]:
     """These fields of the prediction of every row."""
+    _check_process()
     computed = Prediction._fields if feed.size == FEW else fields
     results = {name: np.empty(feed.rows, KINDS[name]) for name in computed}
     _formulas(feed, results)
@@ -196,6 +200,7 @@ def columns(
     legal_override: np.ndarray | None = None,
 ) -> tuple[Inputs, int]:
     """What the programs take, as numpy columns and scalars, and the number of rows."""
+    _check_process()
     given = dict(overrides or {})
     facts = hardware.facts._replace(**{k: given.pop(k) for k in Facts._fields if k in given})
     parameters = hardware.parameters._replace(**given)
@@ -290,6 +295,27 @@ def outcomes(queue: Pipeline, rows: int) -> tuple[Outcome, np.ndarray]:
 def split_rows(rows: np.ndarray, length: int) -> list[np.ndarray]:
     """Rows, so many at a time."""
     return [rows[start : start + length] for start in range(0, len(rows), length)]
+
+
+def _check_process() -> None:
+    """Raise WsjaxError in a process that was forked from one that had predicted: the threads of JAX
+    and of this module are not there, and what waits for them waits for ever."""
+    if _forked:
+        raise WsjaxError(
+            "this process was forked from one that had predicted, whose threads it lacks; start "
+            "processes by 'spawn': multiprocessing.get_context('spawn')"
+        )
+
+
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = _threads.cache_info().currsize > 0
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 @cache

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SHARD_KEY = "wsjax.shard"
 ROWS_KEY = "wsjax.shard_rows"
 SHARD = re.compile(r"(?:.*/)?part-(\d{5,})\.parquet")
-TEMPORARY = re.compile(r"(?:.*/)?\.part-\d{5,}\.parquet(?:\.[0-9a-f]+)?\.tmp")
+TEMPORARY = re.compile(r"(?:.*/)?\.part-\d{5,}\.parquet(?:\.[0-9a-f-]+)?\.tmp")
 PARQUET = b"PAR1"
 READERS = 16
 """Files whose footers are read at once."""

@@ -27,14 +27,14 @@ Progress = Callable[[int, int], None]
 class Summary(NamedTuple):
     """What a sweep did: `candidates` = `rows` + `filtered` + the sum of `illegal` + `beaten`.
 
-    directory: where the files are. candidates: rows of the product, on all machines. rows: rows
-    written. filtered: rows that the filter dropped. illegal: illegal rows, by reason. beaten: legal
-    rows that are not among the best, where only those are kept. shards: files. resumed: how many of
-    them were found done. evaluated, bounded: where only the best are kept, legal rows whose times
-    this run looked at, and others, which a bound alone ruled out. best: the fastest row of each of
-    a few problems (and machines) spread over the sweep, or the few fastest times if there is but
-    one problem, each with how many written rows of the problem have that time. fastest: the row of
-    most TFLOP/s of all.
+    directory: where the files are; a URI without its keys. candidates: rows of the product, on all
+    machines. rows: rows written. filtered: rows that the filter dropped. illegal: illegal rows, by
+    reason. beaten: legal rows that are not among the best, where only those are kept. shards:
+    files. resumed: how many of them were found done. evaluated, bounded: where only the best are
+    kept, legal rows whose times this run looked at, and others, which a bound alone ruled out.
+    best: the fastest row of each of a few problems (and machines) spread over the sweep, or the few
+    fastest times if there is but one problem, each with how many written rows of the problem have
+    that time. fastest: the row of most TFLOP/s of all.
     """
 
     directory: Path | str
@@ -117,7 +117,7 @@ def sweep(
         work = engines.Work(place, texts, run, todo, sizes, advance)
         with closing(engines.make(engine, address, work)) as made:
             written |= {shard.name: result for shard, result in made}
-    return _summary(where, [written[shard.name] for shard in files], resumed)
+    return _summary(place.local or str(place), [written[shard.name] for shard in files], resumed)
 
 
 def _summary(directory: Path | str, written: list[Written], resumed: int) -> Summary:

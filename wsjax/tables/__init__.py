@@ -11,6 +11,7 @@ a table alone repeats itself.
 first, then `sweeps.shards`, which writes most of the files.
 """
 
+from wsjax.errors import public
 from wsjax.tables.columns import (
     append,
     append_to_frame,
@@ -35,7 +36,6 @@ from wsjax.tables.files import (
     existing,
     make_writable,
     parent,
-    public,
     replacing,
     store,
 )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 CSV_BLOCK_BYTES = 2**28
 """A column's type is inferred from this much of the file."""
+LINE_BYTES = 2**23
 MEND = "save the file as UTF-8"
 
 
@@ -31,7 +32,7 @@ def read(
         ragged.clear()
         with pa.input_stream(str(path), compression="gzip" if compressed else None) as stream:
             return csv.read_csv(
-                stream,
+                pa.PythonFile(_Lines(path, stream), "r") if compressed else stream,
                 read_options=csv.ReadOptions(
                     skip_rows=skipped,
                     block_size=CSV_BLOCK_BYTES,
@@ -76,6 +77,32 @@ def read(
     if problems:
         raise InputError(problems)
     return table
+
+
+class _Lines:
+    """A stream that refuses a line of `LINE_BYTES` or more, before all of it is in memory: a small
+    compressed file can hold a very long one."""
+
+    def __init__(self, path: Path, stream: Any):
+        self.path, self.stream, self.closed = path, stream, False
+
+    def read(self, count: int) -> bytes:
+        pieces, left = [], count
+        while left > 0:
+            piece = self.stream.read(min(left, LINE_BYTES))
+            pieces.append(piece)
+            left -= len(piece)
+            if len(piece) < LINE_BYTES:
+                break
+            if b"\n" not in piece and b"\r" not in piece:
+                raise InputError(
+                    f"{self.path}: a line of more than {LINE_BYTES:,} bytes; a table's are "
+                    "shorter: is it a CSV file?"
+                )
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def _first_not_text(column: "pa.ChunkedArray") -> str:

@@ -6,19 +6,20 @@ temporary name beside its place and renamed when it is finished. An object store
 appears whole when its upload ends, and two sweeps that write the same one write the same bytes.
 """
 
+import glob
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
-from uuid import uuid4
+from uuid import getnode, uuid4
 
-from wsjax.errors import InputError, WsjaxError
+from wsjax.errors import InputError, WsjaxError, public
 
 if TYPE_CHECKING:
     import pyarrow.fs as fs
@@ -92,16 +93,19 @@ def make_writable(path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: str | Path, mark: str = "") -> Iterator[BinaryIO]:
+def replacing(path: str | Path, *, alone: bool = True) -> Iterator[BinaryIO]:
     """A binary file that takes the place of `path` when the block ends well, and else vanishes.
 
-    It is on the disk before it has its name, so that a name never stands for half a file. `mark`:
-    what tells its temporary name from those of others who may write the same file.
+    It is on the disk before it has its name, so that a name never stands for half a file. Its
+    temporary name is its own: of several who write the same path, each writes a whole file, and the
+    last one's stays. alone: what killed processes of this machine left of the same file is removed.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}{f'.{mark}' if mark else ''}.tmp")
+    if alone:
+        _remove_left(path)
+    temporary = path.with_name(f".{path.name}.{getnode():x}-{os.getpid():x}-{uuid4().hex[:8]}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with temporary.open("xb") as file:
             yield file
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
@@ -114,6 +118,18 @@ def replacing(path: str | Path, mark: str = "") -> Iterator[BinaryIO]:
         raise
 
 
+def _remove_left(path: Path) -> None:
+    """Remove temporary files of `path` whose processes, on this machine, are no more."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{getnode():x}-*.tmp"):
+        process = left.name.split("-")[-2]
+        try:
+            os.kill(int(process, 16), 0)
+        except ProcessLookupError:
+            left.unlink(missing_ok=True)
+        except (OSError, ValueError, OverflowError):
+            continue  # another user's, or no process's number
+
+
 @dataclass(frozen=True)
 class Store:
     """A directory in a file system of pyarrow's. Names of files in it have `/` between folders.
@@ -122,7 +138,7 @@ class Store:
     `system`.
     """
 
-    uri: str
+    uri: str = field(repr=False)
     system: "fs.FileSystem"
     path: str
 
@@ -176,7 +192,7 @@ class Store:
         if self.local:
             path = self.local / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path, uuid4().hex[:8]) as file:
+            with replacing(path, alone=False) as file:
                 yield file
             return
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
@@ -282,7 +298,7 @@ def _impatient(uri: str) -> str:
 
 def _unopened(place: str | Path, reason: str) -> InputError:
     return InputError(
-        f"{public(place)}: can't open this place: {public(reason)}; give a directory, or a URI "
+        f"{place}: can't open this place: {reason}; give a directory, or a URI "
         "such as s3://bucket/path, gs://bucket/path, file:///path"
     )
 
@@ -294,8 +310,3 @@ def parent(place: Store) -> tuple[Store, str]:
     uri, mark, query = place.uri.partition("?")
     folder, _, name = place.path.rpartition("/")
     return Store(f"{uri.rpartition('/')[0]}{mark}{query}", place.system, folder), name
-
-
-def public(place: str | Path) -> str:
-    """A place for messages: a URI without the keys that may stand before its bucket."""
-    return re.sub(r"://[^/?@\s]*:[^/?\s]*@", "://", str(place))
