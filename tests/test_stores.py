@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
@@ -491,3 +492,38 @@ def test_no_message_shows_keys(uri, tmp_path, capsys, monkeypatch):
 def test_a_summary_names_its_store_without_keys(bucket):
     summary = wsjax.sweep(run(), "mem://me:secret@b/x?secret_key=k")
     assert summary.directory == "mem://b/x?secret_key=***"
+
+
+def test_a_flipped_bit_in_a_footer_is_noticed(tmp_path):
+    """Wherever it is: the file is damaged and made again, or what it holds is right."""
+    out = tmp_path / "out"
+    wsjax.sweep(run(), out)
+    whole = files(out)
+    path = out / "part-00000.parquet"
+    table = wsjax.open(out).to_table()
+    data = path.read_bytes()
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = len(data) - 8 - length
+    names = [footer + data[footer:].index(name) for name in (b"time_us", b"wsjax.spec", b"rows")]
+    chosen = [*names, *np.random.default_rng(0).integers(footer, len(data) - 8, 150).tolist()]
+    noticed = 0
+    for position in chosen:
+        flipped = bytearray(data)
+        flipped[position] ^= 1 << position % 8
+        path.write_bytes(flipped)
+        try:
+            found = wsjax.open(out).to_table()
+        except (WsjaxError, OSError, pa.ArrowException):
+            noticed += 1
+        else:
+            assert found.equals(table)
+    assert noticed > 100
+    for position in names:
+        flipped = bytearray(data)
+        flipped[position] ^= 1
+        path.write_bytes(flipped)
+        with pytest.raises(InputError, match=r"not whole: part-00000\.parquet is damaged; "):
+            wsjax.open(out)
+        with pytest.warns(UserWarning, match=r"part-00000\.parquet: is damaged; it is made again"):
+            assert wsjax.sweep(run(), out).resumed == 1
+        assert files(out) == whole

@@ -3,7 +3,7 @@
 A shard appears whole, by renaming, or when its upload ends. Its metadata says which sweep it
 belongs to and, under `wsjax.shard`, which of its candidate rows it stands for: so a directory
 alone tells what is done, and who repeats the command with the same texts makes what is missing or
-damaged.
+damaged. Its pages have checksums, and its metadata one of its schema and of themselves.
 """
 
 import json
@@ -219,7 +219,7 @@ def _read(
             f"{store.shown(name)}: belongs to another sweep ({why}); {MEND}"
             f"{again if {*differing} <= TEXTS else ''}"
         )
-    record = _parse(footer.texts.get(SHARD_KEY, ""))
+    record = _parse(footer.texts.get(SHARD_KEY, "")) if footer.proved else None
     return record if record is not None and record.rows == footer.rows else None
 
 

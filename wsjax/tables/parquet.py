@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 SCHEMA_VERSION = 1
+CHECKSUM_KEY = "wsjax.checksum"
+"""Of a file's schema and of our texts: pages have checksums of their own, the footer has none."""
 CONTINUOUS = ("time_us", "math_wait_us", "dma_wait_us", "tflops", *INTERVAL_COLUMNS)
 """Columns whose values hardly repeat: a dictionary of them would cost time and space."""
 WRITTEN_ROWS = 2**16
@@ -35,28 +38,43 @@ def metadata(machines: Iterable[Hardware], **texts: str) -> dict[str, str]:
 
 
 class Footer(NamedTuple):
-    """What the end of a Parquet file says: our texts, and how many rows there are."""
+    """What the end of a Parquet file says: our texts, how many rows there are, and whether a
+    checksum proves texts and schema."""
 
     texts: dict[str, str]
     rows: int
+    proved: bool
 
 
 def read_footer(path: Any) -> Footer | None:
     """The footer of a Parquet file, a path or open, with the texts under their full keys; None if
-    it has none."""
+    it has none, or one that is not what was written."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         found = pq.read_metadata(path)
-    except (pa.ArrowException, OSError):
+        schema = found.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         return None
     texts = {
         key.decode(errors="replace"): value.decode(errors="replace")
         for key, value in (found.metadata or {}).items()
         if key.startswith(b"wsjax.")
     }
-    return Footer(texts, found.num_rows)
+    given = texts.pop(CHECKSUM_KEY, None)
+    whole = given == _checksum(schema, texts)
+    return Footer(texts, found.num_rows, whole) if whole or given is None else None
+
+
+def _checksum(schema: "pa.Schema", texts: Mapping[str, str]) -> str:
+    import pyarrow as pa
+
+    def kind(of: "pa.DataType") -> str:  # lists' items have other names in files than in memory
+        return f"list of {of.value_type}" if pa.types.is_list(of) else str(of)
+
+    names_and_types = [(field.name, kind(field.type)) for field in schema]
+    return sha256(json.dumps([names_and_types, sorted(texts.items())]).encode()).hexdigest()
 
 
 def read_metadata(path: str | Path) -> dict[str, str]:
@@ -173,7 +191,8 @@ def shard_writer(
     place: str | Path | AbstractContextManager[BinaryIO], texts: Mapping[str, str]
 ) -> Iterator[tuple[Callable[[Mapping[str, "pa.Array"]], None], Callable[[str, str], None]]]:
     """Two functions for a new Parquet file at a path, or for what `replacing` gives: one adds rows,
-    and is called at least once; one then adds a text to the metadata."""
+    and is called at least once; one then adds a text to the metadata, and
+    their checksum."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -190,7 +209,8 @@ def shard_writer(
 
         def note(key: str, text: str) -> None:
             assert writer is not None
-            writer.add_key_value_metadata({key: text})
+            checksum = _checksum(writer.schema, {**texts, key: text})
+            writer.add_key_value_metadata({key: text, CHECKSUM_KEY: checksum})
 
         try:
             yield write, note
