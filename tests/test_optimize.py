@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from test_where import every_condition
 
 import wsjax
 from wsjax.engine import batch
@@ -192,6 +193,39 @@ def test_the_optimum_is_that_of_brute_force(space_file, data, text, objective):
         assert answered(answer["runner_up"]) == kernel_of(rows[order[1]][0])
         assert answer["runner_up_time_us"] == close(rows[order[1]][1]["time_us"])
     check_binding(answer["binding"], rows, order[0], objective)
+
+
+def power_of_two(number):
+    return number > 0 and number & (number - 1) == 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(every_condition)
+@example("m > 5000 or stages <= 3")
+@example("not (sms > 200 and stages > 3)")
+@example("3 >= stages or 5000 < m")
+@example("2 > 1 or stages > 2")
+def test_conditions_mean_what_python_means(space_file, text):
+    """Over all columns and facts, with constants on either side: the best kernel of those for which
+    Python's own evaluation holds."""
+
+    def python(c, _):
+        words = {
+            n: column.choices[getattr(c, n)] for n, column in COLUMNS.items() if column.choices
+        }
+        names = c._asdict() | MACHINE.facts._asdict() | words
+        return eval(text, names | {"power_of_two": power_of_two})
+
+    space = "[columns]\nblock_m = [64, 128]\nblock_n = [64, 128]\nblock_k = 64\n"
+    space += "stages = [1, 2, 3]\nschedule = ['serial', 'pingpong']\ndma_warps = [1, 2]\n"
+    rows = brute(space, space_file, limits=[(text, python)])
+    order = in_order(rows, OBJECTIVES["time"])
+    if not order:
+        with pytest.raises(WsjaxError):
+            optimize(PROBLEM, MACHINE, space=space_file, where=text)
+        return
+    (answer,) = optimize(PROBLEM, MACHINE, space=space_file, where=text).to_dict("records")
+    assert answered(answer) == kernel_of(rows[order[0]][0])
 
 
 def check_binding(binding, rows, best, objective):
