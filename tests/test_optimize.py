@@ -325,3 +325,16 @@ def test_the_default_space_has_tiles_as_narrow_as_the_machines_mma(hardware, n, 
     assert answer["block_n"] == block_n
     assert answer["block_m"] % facts.mma_m == answer["block_n"] % facts.mma_n == 0
     assert "matrix instruction" not in answer["binding"]
+
+
+def test_an_answer_says_whether_it_is_extrapolated(small_space):
+    """As `predict` says of the same row; within the span of the fitted table it is not."""
+    problem = {"m": 4096, "n": 4096, "k": 4096}
+    answers = [
+        optimize(problem, "h200-gluon", space=small_space, where=where)
+        for where in ("block_k == 32", "block_k == 64 and dma_warps == 1 and stages > 1")
+    ]
+    for answer in answers:
+        predicted = wsjax.predict(answer[[*problem, *KERNEL]], "h200-gluon")
+        assert answer["extrapolated"][0] == predicted["extrapolated"][0]
+    assert answers[0]["extrapolated"][0]

@@ -17,7 +17,15 @@ stages = [1, 2, 3]
 dma_warps = [1, 2]
 schedule = ["persistent", "pingpong"]
 """
-KEYS = ["configuration", "time_us", "math_wait_us", "proved", "runner_up", "solver_s"]
+KEYS = [
+    "configuration",
+    "time_us",
+    "math_wait_us",
+    "extrapolated",
+    "proved",
+    "runner_up",
+    "solver_s",
+]
 
 
 @pytest.fixture

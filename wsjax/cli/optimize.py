@@ -147,6 +147,7 @@ def _record(answer: "Answer", asked: "Request") -> dict[str, Any]:
         "configuration": answer.choice.configuration,
         "time_us": figures["time_us"],
         "math_wait_us": figures["math_wait_us"],
+        "extrapolated": answer.choice.extrapolated,
         "proved": answer.proved,
         "runner_up": None
         if second is None

@@ -1,6 +1,5 @@
 """A choice of kernels as frames: the set, which kernel each problem gets, and the loss."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +10,7 @@ from wsjax.hardware import Hardware
 from wsjax.portfolio import export
 from wsjax.portfolio.sets import Chosen, Demand
 from wsjax.portfolio.workloads import Offer
-from wsjax.schema import COLUMNS, PROBLEM
+from wsjax.schema import PROBLEM
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,7 +187,7 @@ def _kernels(
 
     kernels = offer.kernels
     columns: dict[str, Any] = {"kernel": [kernels.names[one] for one in order]}
-    columns |= _words({name: values[order] for name, values in kernels.columns.items()})
+    columns |= schema.spelled({name: values[order] for name, values in kernels.columns.items()})
     columns["problems"] = np.bincount(users, minlength=len(kernels))[order]
     columns["time_share_pct"] = shares[order]
     if kernels.builds is not None:
@@ -203,7 +202,7 @@ def _assignment(offer: Offer, demand: Demand, users: np.ndarray) -> "pd.DataFram
     rows = np.arange(len(users))
     best = demand.available_us.argmin(axis=1)
     columns: dict[str, Any] = {"problem": problems.names} if any(problems.names) else {}
-    columns |= _words({name: v for name, v in problems.columns.items() if name in PROBLEM})
+    columns |= schema.spelled({name: v for name, v in problems.columns.items() if name in PROBLEM})
     columns["weight"] = problems.weights
     columns["kernel"] = names[users]
     columns["time_us"] = demand.times_us[rows, users]
@@ -257,23 +256,8 @@ def _kinds(offer: Offer, machine: Hardware, kernel: int, users: np.ndarray) -> l
     full = {name: np.broadcast_to(v, (len(problems),)) for name, v in c._asdict().items()}
     keys = np.stack([full[name] for name in (*KIND, "stages")], axis=1)
     first = np.sort(np.unique(keys, axis=0, return_index=True)[1])
-    words = _words({name: values[first] for name, values in full.items()})
+    words = schema.spelled({name: values[first] for name, values in full.items()})
     return [
-        {name: _plain(values[at]) for name, values in words.items()}
-        | {"imported": offer.kernels.imported[kernel]}
-        for at in range(len(first))
+        dict(zip(words, row, strict=True), imported=offer.kernels.imported[kernel])
+        for row in zip(*(values.tolist() for values in words.values()), strict=True)
     ]
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _words(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Columns with words for codes."""
-    return {
-        name: np.asarray(COLUMNS[name].choices, dtype=object)[values]
-        if COLUMNS[name].choices
-        else values
-        for name, values in columns.items()
-    }

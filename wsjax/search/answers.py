@@ -18,6 +18,7 @@ import z3
 from wsjax import engine
 from wsjax.deadlines import Deadline
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError
+from wsjax.hardware import outside
 from wsjax.schema import COLUMNS, Column, Configuration, Facts, smem_bytes, spelled
 from wsjax.search.criteria import (
     MILLION,
@@ -47,10 +48,12 @@ CONTRADICTION_S = 2.0
 
 
 class Chosen(NamedTuple):
-    """A kernel on the problem, with words for codes, and its figures (µs, bytes)."""
+    """A kernel on the problem, with words for codes, its figures (µs, bytes), and whether they are
+    extrapolated: beyond what the machine was fitted to."""
 
     configuration: dict[str, Any]
     figures: dict[str, float]
+    extrapolated: bool
 
 
 class Better(NamedTuple):
@@ -364,6 +367,6 @@ def _chosen(task: Task, candidate: Candidate) -> Chosen:
 
 
 def _choice(task: Task, number: int, figures: dict[str, float]) -> Chosen:
-    c = task.configurations([number])._asdict()
-    numbers = {name: int(values.flat[0]) for name, values in c.items()}
-    return Chosen(spelled(numbers), figures)
+    c = task.configurations([number])
+    numbers = {name: int(values.flat[0]) for name, values in c._asdict().items()}
+    return Chosen(spelled(numbers), figures, bool(outside(task.hardware, c, 1)[0]))

@@ -33,6 +33,7 @@ ANSWER_COLUMNS = (
     "time_us",
     "math_wait_us",
     "smem_bytes",
+    "extrapolated",
     "proved",
     "bound",
     "binding",
@@ -122,10 +123,10 @@ def optimize(
     durations rounded to picoseconds, and without `binding`.
 
     Returns a frame of the kind that was given: the problem's columns, and behind them
-    `ANSWER_COLUMNS`: the kernel, its times in µs, whether it is `proved` to be the best, `bound`
-    (nothing that meets the constraints has a lower first score), what is `binding`, the
-    `runner_up`'s columns and its time, the seconds it took. A Pareto front has a row for each
-    kernel. Where no kernel meets all constraints, `conflict` holds a smallest set that can't be
+    `ANSWER_COLUMNS`: the kernel, its times in µs, whether they are `extrapolated`, whether it is
+    `proved` to be the best, `bound` (nothing that meets the constraints has a lower first score),
+    what is `binding`, the `runner_up`'s columns and its time, the seconds it took. A Pareto front
+    has a row for each kernel. Where no kernel meets all constraints, `conflict` holds a smallest set that can't be
     met, and the other columns are null, as they are where the time was too short to find anything;
     of a single problem these are an InfeasibleError and an UnfinishedError.
 
@@ -217,6 +218,7 @@ def _record(answer: Answer) -> dict[str, Any]:
     second = answer.runner_up
     record |= figures | {
         "smem_bytes": int(answer.choice.figures["smem_bytes"]),
+        "extrapolated": answer.choice.extrapolated,
         "proved": answer.proved,
         "bound": answer.bound,
         "binding": " and ".join(answer.binding),
