@@ -11,7 +11,7 @@ from wsjax.hardware.parameters import PARAMETERS
 from wsjax.model.bounds import Family, family_bound_us
 from wsjax.model.durations import ctas_per_sm
 from wsjax.schema.columns import COLUMNS, Configuration, with_defaults
-from wsjax.sweeps.topk import above, below
+from wsjax.sweeps.families import above, below
 
 ROWS = 8192
 SHARES = ("warm_hit_share",)

@@ -35,6 +35,20 @@ LEAST = ("stages", "write_back")
 """Of these a family's bound takes the least value, of its other relaxed columns the greatest."""
 
 
+SLACK = 1e-9
+"""Relative: more than rounding may do to a bound."""
+
+
+def below(times_us: Any) -> Any:
+    """A little less, so that rounding is no matter; of arrays of any kind."""
+    return times_us - SLACK * abs(times_us)
+
+
+def above(times_us: Any) -> Any:
+    """A little more."""
+    return times_us + SLACK * abs(times_us)
+
+
 class Families(NamedTuple):
     """Rows `start` and on of what is tried on each problem; positions count from there.
 

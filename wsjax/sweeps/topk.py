@@ -43,11 +43,9 @@ from wsjax.engine import (
 from wsjax.model import SERIAL, Family, family_bound_us
 from wsjax.schema import COLUMNS, REASONS, Product
 from wsjax.spec import Filter, Predicate, filter_of, split
-from wsjax.sweeps.families import Families, lay_out
+from wsjax.sweeps.families import Families, above, below, lay_out
+from wsjax.sweeps.rows import ANY_SIZE
 
-ANY_SIZE = {"m": 1, "n": 1, "k": 1}
-SLACK = 1e-9
-"""Relative: more than rounding may do to a bound."""
 WORD = 64
 """Representatives a word of the bit mask tells of."""
 
@@ -85,16 +83,6 @@ class Best(NamedTuple):
     filtered: int
     illegal: np.ndarray
     bracketed: int
-
-
-def below(times_us: Any) -> Any:
-    """A little less, so that rounding is no matter; of arrays of any kind."""
-    return times_us - SLACK * abs(times_us)
-
-
-def above(times_us: Any) -> Any:
-    """A little more."""
-    return times_us + SLACK * abs(times_us)
 
 
 def least_of(times: np.ndarray, groups: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
