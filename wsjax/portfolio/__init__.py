@@ -4,7 +4,7 @@ A workload is problems with weights; an offer the kernels for it and the time of
 each, in µs. Of all sets of at most k kernels `choose` finds the one with which the workload takes
 the least time (the p-median problem), and proves it.
 
-`workloads`    tables -> problems, kernels and their times
+`workloads`    tables -> problems and kernels
 `sets`         the best set for every number of kernels up to k, or why there is none
 `set_search`   branch and bound with Lagrangian bounds, over whole numbers
 `choices`      the answer as frames

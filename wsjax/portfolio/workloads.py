@@ -1,4 +1,4 @@
-"""Workloads and kernels as tables, and what each problem takes on each kernel.
+"""Workloads and kernels as tables: which problems come how often, and which kernels there are.
 
 A workload has the columns `m n k`, where needed `batch dtype_in dtype_out layout l2_state`, and, if
 it likes, `weight` (how often a problem comes; 1 without it) and `problem` (its name). Rows of one
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax import engine, importers, schema, tables
+from wsjax import importers, schema, tables
 from wsjax.errors import InputError, gather, nearest
 from wsjax.hardware import Hardware
 from wsjax.importers import TIME
@@ -31,10 +31,8 @@ from wsjax.schema import (
     KERNEL,
     PREDICTION_COLUMNS,
     PROBLEM,
-    REASONS,
-    Configuration,
 )
-from wsjax.spec import Space, load_space
+from wsjax.spec import Space
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,13 +46,7 @@ TYPES = ("dtype_in", "dtype_out")
 """The columns of a problem that a kernel's legality and default stages depend on."""
 WEIGHT_MAX, BUILD_MAX = 1e15, 1e9
 KERNELS_MAX = 100_000
-CELLS_MAX = 50_000_000
-"""Kernels of a space, and pairs of problems and kernels, at most."""
-ROWS = 2**18
-"""Rows that are predicted at once."""
-BUILD_COST = "build_cost"
-ONES = ("cluster_m", "cluster_n", "split_k")
-"""Columns that the model covers at 1 only, whatever was measured."""
+"""Kernels of a space, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,97 +93,6 @@ class Offer:
     kernels: Kernels
     predicted_us: np.ndarray
     measured_us: np.ndarray | None
-
-
-def read_offer(
-    workload: Any, machine: Hardware, space: Any, kernels: Any, build_cost: str | None
-) -> Offer:
-    """Read the tables, and predict. build_cost: the column of build costs; by default
-    `BUILD_COST`, if the kernels have it.
-
-    Raises InputError with all mistakes of one table.
-    """
-    frame = read_frame(workload)
-    own = has_kernels(frame) and space is None and kernels is None
-    source = frame if own else None if kernels is None else read_frame(kernels)
-    with naming(workload):
-        problems, problem = read_problems(frame)
-    if source is None:
-        found, passing = space_kernels(load_space(space), problems, machine)
-        predicted = predicted_us(problems, found, machine)
-        return Offer(problems, found, np.where(passing, predicted, np.inf), None)
-    if build_cost is None and BUILD_COST in source:
-        build_cost = BUILD_COST
-    with naming(workload if own else kernels):
-        found, kernel = read_kernels(source, build_cost)
-    if not own or TIME not in frame:
-        return Offer(problems, found, predicted_us(problems, found, machine), None)
-    measured = measured_us(frame, problem, kernel, (len(problems), len(found)))
-    return Offer(
-        problems, found, predicted_us(problems, found, machine, np.isfinite(measured)), measured
-    )
-
-
-def predicted_us(
-    problems: Problems, kernels: Kernels, machine: Hardware, ran: np.ndarray | None = None
-) -> np.ndarray:
-    """(problems, kernels) in µs, inf where a kernel is not legal.
-
-    ran: which pairs were measured, and are legal by definition.
-    """
-    size = len(problems) * len(kernels)
-    if size > CELLS_MAX:
-        raise InputError(
-            f"{len(problems):,} problems on {len(kernels):,} kernels are {size:,} times, at most "
-            f"{CELLS_MAX:,} can be compared; give fewer kernels"
-        )
-    found = np.empty((len(problems), len(kernels)))
-    step = max(1, ROWS // len(kernels))
-    for start in range(0, len(problems), step):
-        part = np.s_[start : start + step]
-        found[part] = _part(problems, kernels, machine, part, ran)
-    return np.where(np.isnan(found), np.inf, found)
-
-
-def _part(
-    problems: Problems, kernels: Kernels, machine: Hardware, part: slice, ran: np.ndarray | None
-) -> np.ndarray:
-    count = len(problems.weights[part])
-    columns = {name: np.repeat(v[part], len(kernels)) for name, v in problems.columns.items()}
-    columns |= {name: np.tile(v, count) for name, v in kernels.columns.items()}
-    c = schema.resolve(columns, machine.facts)
-    rows = count * len(kernels)
-    # columns all, whatever was given: one compiled program for every workload
-    c = Configuration(*(np.ascontiguousarray(np.broadcast_to(values, rows)) for values in c))
-    if ran is None:
-        times = engine.times_us(c, machine)
-    else:
-        legal = ran[part].ravel()
-        for name in ONES:
-            legal = legal & (getattr(c, name) == 1)
-        times = engine.evaluate(c, machine, legal_override=legal).time_us
-    return times.reshape(count, len(kernels))
-
-
-def reasons(problems: Problems, kernels: Kernels, machine: Hardware, problem: int) -> str:
-    """Why no kernel is legal for a problem: how many fail for what."""
-    columns = {name: np.repeat(v[problem], len(kernels)) for name, v in problems.columns.items()}
-    c = schema.resolve({**columns, **kernels.columns}, machine.facts)
-    codes, counts = np.unique(engine.evaluate(c, machine).reason, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return ", ".join(f"{counts[at]:,} {REASONS[codes[at]] or 'filtered'}" for at in order)
-
-
-def measured_us(
-    frame: "pd.DataFrame", problem: np.ndarray, kernel: np.ndarray, shape: tuple[int, int]
-) -> np.ndarray:
-    """(problems, kernels) in µs from a measured table's rows, inf where it has none; the mean of
-    several."""
-    times = frame[TIME].to_numpy(float)
-    total, count = np.zeros(shape), np.zeros(shape)
-    np.add.at(total, (problem, kernel), times)
-    np.add.at(count, (problem, kernel), 1)
-    return np.divide(total, count, out=np.full(shape, np.inf), where=count > 0)
 
 
 def read_frame(source: Any) -> "pd.DataFrame":

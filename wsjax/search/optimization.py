@@ -126,9 +126,9 @@ def optimize(
     `ANSWER_COLUMNS`: the kernel, its times in µs, whether they are `extrapolated`, whether it is
     `proved` to be the best, `bound` (nothing that meets the constraints has a lower first score),
     what is `binding`, the `runner_up`'s columns and its time, the seconds it took. A Pareto front
-    has a row for each kernel. Where no kernel meets all constraints, `conflict` holds a smallest set that can't be
-    met, and the other columns are null, as they are where the time was too short to find anything;
-    of a single problem these are an InfeasibleError and an UnfinishedError.
+    has a row for each kernel. Where no kernel meets all constraints, `conflict` holds a smallest
+    set that can't be met, and the other columns are null, as they are where the time was too short
+    to find anything; of a single problem these are an InfeasibleError and an UnfinishedError.
 
     Raises InputError with all mistakes of the arguments at once.
     """
