@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from wsjax import tables
 from wsjax.importers import csv_rows, values, words
-from wsjax.importers.formats import plain
+from wsjax.importers.formats import h200, plain
 from wsjax.importers.mapping import TIMES
 from wsjax.importers.source import Source
 from wsjax.schema import COLUMNS
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 
 def read(path: str | Path, source: Source) -> "pa.Table":
-    """A CSV or Parquet table with its own columns, from the line that names them; those that
-    `import` knows by other names or words than ours under ours."""
+    """A CSV or Parquet table with its own columns, from the line that names them.
+
+    Columns and words that `import` knows by other names than ours get ours, but for tables that
+    `convert` translates.
+    """
     line, skipped = source.first_line(), 0
     if not source.parquet:
         source.check_lines()
@@ -30,7 +33,7 @@ def read(path: str | Path, source: Source) -> "pa.Table":
         delimiter=csv_rows.delimiter_of(line),
         skipped=skipped,
     )
-    return _in_our_words(table)
+    return table if h200.recognises(source) else _in_our_words(table)
 
 
 def _in_our_words(table: "pa.Table") -> "pa.Table":
