@@ -53,13 +53,14 @@ def test_json_has_the_prediction_columns_and_no_others(capsys):
     assert shown["reason"] == ""
 
 
-def test_json_knows_no_infinity(capsys, tmp_path):
-    """A machine that takes no time has an infinite rate, which JSON cannot say."""
+def test_a_machine_of_three_facts_is_refused(capsys, tmp_path):
+    """Its times would be 0 and its rates infinite, which JSON cannot say."""
     machine = tmp_path / "free.toml"
     machine.write_text("sms = 4\nsmem_bytes_per_sm = 102400\nwarp_size = 32\n")
     command = TOY.replace("--hardware toy", f"--hardware {machine} --json")
-    shown = json.loads(run(capsys, command).out)
-    assert (shown["time_us"], shown["tflops"]) == (0.0, None)
+    shown = run(capsys, command, 2)
+    assert shown.out == ""
+    assert "free: has no rates, so that times would be 0; missing under [parameters]" in shown.err
 
 
 def test_options_reach_the_model(capsys):

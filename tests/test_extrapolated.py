@@ -49,6 +49,39 @@ def test_of_one_configuration(capsys, verb):
     assert said(capsys, f"{verb} {ONE.replace('mine.toml', 'toy')}") == []
 
 
+@pytest.mark.parametrize("machine", ["h200", "h200-gluon", "h200-cutlass"])
+def test_default_kernels_of_calibrated_machines_are_inside(capsys, machine):
+    """The measured CUTLASS kernels all keep an MMA in flight, and none is `persistent`."""
+    tile = "-m 4096 -n 4096 -k 4096 --tile 128x128x64"
+    for more in ("", " --stages 4 --schedule pingpong"):
+        assert said(capsys, f"predict {tile}{more} --hardware {machine}") == []
+    frame = pd.DataFrame([ROW]).drop(columns="stages").assign(k=512)
+    found = wsjax.predict(frame, machine)
+    assert found["extrapolated"].tolist() == [False]
+    explicit = {"schedule": "persistent", "mma_in_flight": 0, "math_warps": 4}
+    if machine != "h200-gluon":
+        explicit = {"schedule": "pingpong", "mma_in_flight": 1, "math_warps": 8}
+    again = wsjax.predict(frame.assign(**explicit), machine)
+    assert again["time_us"].tolist() == found["time_us"].tolist()
+
+
+def test_defaults_of_a_sweep_and_of_a_space_follow_the_machine(capsys, tmp_path):
+    text = (tmp_path / "s.toml").read_text().replace('"mine.toml", "toy"', '"h200-cutlass", "toy"')
+    (tmp_path / "both.toml").write_text(text)
+    assert said(capsys, "sweep both.toml --out both") == [
+        "extrapolated on toy: the machine is not fitted to measurements"
+    ]
+    rows = wsjax.open("both").to_table().to_pandas().set_index("hardware")
+    columns = ["schedule", "mma_in_flight", "math_warps", "extrapolated"]
+    assert rows.loc["h200-cutlass", columns].tolist() == ["pingpong", 1, 8, False]
+    assert rows.loc["toy", columns].tolist() == ["persistent", 0, 4, True]
+    command = "optimize -m 512 -n 512 -k 256 --space space.toml --hardware h200-cutlass"
+    assert said(capsys, command) == []
+    assert wsjax.optimize({"m": 512, "n": 512, "k": 256}, "h200-cutlass", space="space.toml")[
+        "time_us"
+    ].tolist() == [rows.loc["h200-cutlass", "time_us"]]
+
+
 def test_of_the_best_kernel(capsys):
     command = "optimize -m 512 -n 512 -k 256 --space space.toml --hardware mine.toml"
     for objective in ("time", "pareto:time,smem_bytes"):

@@ -9,6 +9,7 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -211,10 +212,20 @@ def test_decimals_that_are_whole():
     assert wsjax.predict(decimals, "toy")["time_us"].to_pylist() == [pytest.approx(22.0)]
 
 
-def test_a_machine_that_costs_no_time_is_warned_of():
+def test_a_machine_without_rates_is_refused():
+    """Its times would be 0 and its TFLOP/s infinite."""
     free = wsjax.Hardware("free", load_hardware("toy").facts, Parameters())
-    with pytest.warns(UserWarning, match="free: no parameter of this machine costs time"):
-        wsjax.predict(toy(), free)
+    missing = "free: has no rates, .*missing.*compute_throughput_flop_per_us.*load_throughput_bytes"
+    kernel: Any = dict.fromkeys(("m", "n", "k", "block_m", "block_n", "block_k"), 128)
+    for verb in (
+        lambda: wsjax.predict(toy(), free),
+        lambda: wsjax.trace(free, **kernel),
+        lambda: wsjax.explain(free, **kernel),
+        lambda: wsjax.optimize({"m": 512, "n": 512, "k": 256}, free),
+        lambda: wsjax.choose(toy(), 1, free),
+    ):
+        with pytest.raises(InputError, match=missing):
+            verb()
 
 
 HEADER = "m,n,k,block_m,block_n,block_k,note"

@@ -139,6 +139,7 @@ def test_hardware_parameters():
 def test_hardware_from_a_file_beside_the_sweep(tmp_path):
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\nsms = 2\nsmem_bytes_per_sm = 65536\nwarp_size = 32\n'
+        "[parameters]\nload_throughput_bytes_per_us = 1e5\n"
     )
     path = tmp_path / "sweep.toml"
     path.write_text(GOOD.replace('"toy"', '["toy", "mine.toml"]'))

@@ -541,12 +541,16 @@ def test_names_are_no_markup(spec, tmp_path, capsys):
     assert all(name in shown for name in names)
 
 
-def test_a_machine_that_costs_no_time_is_warned_of(spec, tmp_path):
+def test_a_machine_without_rates_is_refused_unless_they_are_swept(spec, tmp_path):
     free = "sms = 4\nsmem_bytes_per_sm = 102400\nwarp_size = 32\n"
     (spec.parent / "mine.toml").write_text(free)
     spec.write_text(SPEC.replace('"toy", ', "").split("[hardware_parameters]")[0])
-    with pytest.warns(UserWarning, match="mine: no parameter of this machine costs time"):
+    with pytest.raises(InputError, match="hardware: mine: has no rates"):
         sweep(spec, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    rates = "[hardware_parameters]\ncompute_throughput_flop_per_us = [1e6, 2e6]\n"
+    spec.write_text(f"{spec.read_text()}{rates}")
+    assert sweep(spec, tmp_path / "out").rows > 0
 
 
 @pytest.mark.parametrize("source", [None, 3, {"m": 1}])

@@ -41,7 +41,9 @@ def predict(
     `stages` the deepest ring that fits, `dma_warps` 1, `math_warps` 4 (pingpong and cooperative
     8), `mma_in_flight` 0, cluster 1x1, `split_k` 1, `group_m` 1, `grid_ctas` 0 (CTAs launched; 0:
     as many as the SMs hold), `write_back` tma (C by asynchronous TMA; `direct`: from registers),
-    `l2_state` cold (`warm`: A and B are in L2 before the launch). Measured tables of
+    `l2_state` cold (`warm`: A and B are in L2 before the launch). On a calibrated machine whose
+    measured kernels never had such a default, a kernel's column has the measured value nearest to
+    it: on `h200`, `schedule` pingpong and `mma_in_flight` 1. Measured tables of
     `wsjax.importers` are recognised by their columns. A row with `status` ok ran, and is legal,
     where the table holds measured times too.
 
@@ -97,7 +99,7 @@ def described(
     rows: schema.Rows, machine: Hardware, precision: str = "float64"
 ) -> tuple[Any, dict[str, "pa.Array"]]:
     """The prediction of a frame's rows, and the columns that it becomes."""
-    c = schema.resolve(rows.columns, machine.facts)
+    c = hardware_.resolve(rows.columns, machine)
     prediction = _evaluate(c, rows, machine, precision)
     backing = hardware_.backing(machine, c, prediction)
     return prediction, tables.prediction_columns(prediction, incomplete=rows.incomplete, **backing)
@@ -112,8 +114,6 @@ def _evaluate(c: Configuration, rows: schema.Rows, machine: Hardware, precision:
         legal = legal & (c.cluster_m == 1) & (c.cluster_n == 1) & (c.split_k == 1)
     single = precision == "float32"
     prediction = engine.evaluate(c, machine, legal_override=legal, single=single)
-    if np.any(prediction.time_us == 0):
-        warnings.warn(f"{machine.name}: {schema.NEUTRAL}", stacklevel=4)
     lost = rows.incomplete
     if not lost.any():
         return prediction

@@ -104,11 +104,17 @@ class ConfigurationOptions:
         Whole, Parameter(help="slots of the circular buffer; default: all that fit")
     ] = None
     schedule: Annotated[
-        str | None, Parameter(help="serial, persistent (default), pingpong or cooperative")
+        str | None,
+        Parameter(
+            help="serial, persistent, pingpong or cooperative; default: persistent, or the nearest "
+            "that the machine was fitted to"
+        ),
     ] = None
     dma_warps: Annotated[Whole, Parameter(help="1 (default) or 2")] = None
     math_warps: Annotated[Whole, Parameter(help="default: 4; pingpong and cooperative 8")] = None
-    mma_in_flight: Annotated[Whole, Parameter(help="0 (default) or 1")] = None
+    mma_in_flight: Annotated[
+        Whole, Parameter(help="0 or 1; default: 0 if the machine was fitted to it")
+    ] = None
     dtype: Dtype = None
     dtype_out: DtypeOut = None
     layout: Layout = None

@@ -190,11 +190,12 @@ def _show(found: "Choice") -> None:
 def _show_extrapolation(found: "Choice") -> None:
     """Of each problem on its kernel."""
     from wsjax import schema
+    from wsjax.hardware import resolve
 
     assigned = found.assignment.merge(found.kernels, on="kernel", suffixes=("", "_of_kernel"))
     columns = {name: assigned[name] for name in schema.COLUMNS if name in assigned}
     rows = schema.read_rows(columns, len(assigned), list(columns))
-    configurations = schema.resolve(rows.columns, found.hardware.facts)
+    configurations = resolve(rows.columns, found.hardware)
     show_extrapolation(found.hardware, configurations._asdict())
 
 

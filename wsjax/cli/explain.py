@@ -33,13 +33,13 @@ def explain(
     the time over the roofline's.
     """
     from wsjax import schema, timelines
-    from wsjax.hardware import load_hardware
+    from wsjax.hardware import load_hardware, resolve_one
 
     machine, numbers = gather(
         lambda: load_hardware(hardware), lambda: schema.from_options(configuration.given())
     )
     with telling("explaining the kernel", quiet=json):
-        explanation = timelines.explanation(schema.resolve_one(numbers, machine.facts), machine)
+        explanation = timelines.explanation(resolve_one(numbers, machine), machine)
     if json:
         show_json(record(explanation))
     else:

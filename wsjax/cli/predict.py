@@ -81,7 +81,7 @@ def _predict_one(
     import numpy as np
 
     from wsjax import predictions, schema, tables
-    from wsjax.hardware import load_hardware
+    from wsjax.hardware import load_hardware, resolve_one
 
     machine, numbers, _ = gather(
         partial(load_hardware, hardware),
@@ -95,7 +95,7 @@ def _predict_one(
     record = tables.rows(found, [0])[0]
     if as_json:
         show_json(record)
-    configuration = schema.resolve_one(numbers, machine.facts)
+    configuration = resolve_one(numbers, machine)
     if not record["legal"]:
         why = schema.why(record["reason"], configuration, machine.facts)
         print(f"wsjax: illegal: {why}", file=sys.stderr)

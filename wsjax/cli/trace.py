@@ -52,7 +52,7 @@ def trace(
     Pictures and pages need `pip install 'wsjax[report]'`.
     """
     from wsjax import schema, timelines
-    from wsjax.hardware import load_hardware
+    from wsjax.hardware import load_hardware, resolve_one
 
     missing = ", or --measured FILE" if measured is None else None
     machine, numbers, _ = gather(
@@ -62,7 +62,7 @@ def trace(
     )
     if measured is None:
         with telling("playing the kernel", quiet=quiet):
-            resolved = schema.resolve_one(numbers, machine.facts)
+            resolved = resolve_one(numbers, machine)
             timeline = timelines.timeline_of(resolved, machine)
         if not quiet:
             _show_timeline(timeline, [])

@@ -34,7 +34,7 @@ from wsjax.engine.programs import (
 )
 from wsjax.engine.rows import Source, host, lengthened, on_one_device, over_devices
 from wsjax.errors import WsjaxError
-from wsjax.hardware import Hardware
+from wsjax.hardware import Hardware, check_rates
 from wsjax.model import SERIAL, Machine, Outcome, Pipeline, simulate_queue, solve
 from wsjax.schema import DTYPE_BYTES, METHODS, Configuration, Facts
 
@@ -69,6 +69,7 @@ def evaluate(
     of the machine's own. legal_override: rows that are legal whatever `limits` says. single: closed
     forms in float32. fields: those that are computed; the others are None.
     """
+    check_rates(hardware, (overrides or {}).keys())
     inputs, rows = columns(configurations, hardware, overrides, legal_override)
     found = _evaluate(_given(inputs, rows, single=single), fields)
     return Prediction(**{**dict.fromkeys(Prediction._fields), **found})
@@ -102,6 +103,7 @@ def times_us(
     overrides: Mapping[str, Any] | None = None,
 ) -> np.ndarray:
     """Only the time of every row, in µs, NaN where it is illegal: the hot path of `evaluate`."""
+    check_rates(hardware, (overrides or {}).keys())
     inputs, rows = columns(configurations, hardware, overrides)
     return _evaluate(_given(inputs, rows), ("time_us",))["time_us"]
 

@@ -1,11 +1,22 @@
 """What a machine is: its facts, its parameters and their spread, in TOML."""
 
 from wsjax.hardware.checks import fact, parameter
-from wsjax.hardware.intervals import Errors, backing, bounds, extrapolation, outside, spread
+from wsjax.hardware.intervals import (
+    Errors,
+    backing,
+    bounds,
+    extrapolation,
+    family_defaults,
+    outside,
+    resolve,
+    resolve_one,
+    spread,
+)
 from wsjax.hardware.machine import (
     BASIS_KEYS,
     FACTS,
     Hardware,
+    check_rates,
     format_hardware,
     hardware_names,
     load_hardware,
@@ -24,14 +35,18 @@ __all__ = [
     "Parameters",
     "backing",
     "bounds",
+    "check_rates",
     "extrapolation",
     "fact",
+    "family_defaults",
     "format_hardware",
     "hardware_names",
     "load_hardware",
     "outside",
     "parameter",
     "parse_hardware",
+    "resolve",
+    "resolve_one",
     "spread",
     "unused_key",
 ]

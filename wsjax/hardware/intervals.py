@@ -11,14 +11,15 @@ the parameters are part of that. Where a table is too small to keep problems out
 `parameters`, added in squares. Outside the span of the table, intervals are `WIDER` times as wide.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from wsjax import schema
 from wsjax.hardware.machine import Hardware
 from wsjax.hardware.sections import REGIONS
-from wsjax.schema import COLUMNS, LIMITERS, Configuration
+from wsjax.schema import COLUMNS, DEFAULTS, KERNEL, LIMITERS, Configuration
 
 COVERAGE = 0.9
 Z = 1.645
@@ -83,8 +84,8 @@ def outside(hardware: Hardware, configurations: Configuration, rows: int) -> np.
     if not hardware.calibrated:
         return np.ones(rows, dtype=bool)
     found = np.zeros(rows, dtype=bool)
-    for name, known in hardware.span.items():
-        found |= _beyond(name, known, getattr(configurations, name))
+    for name in hardware.span:
+        found |= _beyond(hardware, name, getattr(configurations, name))
     return found
 
 
@@ -105,7 +106,7 @@ def extrapolation(hardware: Hardware, columns: Mapping[str, Any]) -> str:
         values = np.ravel([values[0], values[-1]] if isinstance(values, range) else values)
         if choices and values.dtype.kind in "OUT":
             values = np.asarray([choices.index(word) for word in values])
-        values = np.unique(values[_beyond(name, known, values)])
+        values = np.unique(values[_beyond(hardware, name, values)])
         if not len(values):
             continue
         if choices:
@@ -116,12 +117,40 @@ def extrapolation(hardware: Hardware, columns: Mapping[str, Any]) -> str:
     return ", ".join(found)
 
 
-def _beyond(name: str, known: Sequence[Any], values: Any) -> np.ndarray:
-    """Numbers beyond the least or greatest of the fitted table, codes of words that it lacks."""
-    choices = COLUMNS[name].choices
+def _beyond(hardware: Hardware, name: str, values: Any) -> np.ndarray:
+    """Numbers beyond the least or greatest of the fitted table, codes of words that it lacks. A
+    grid of 0 CTAs has one on each SM."""
+    known, choices = hardware.span[name], COLUMNS[name].choices
     if choices:
         return ~np.isin(values, [choices.index(word) for word in known])
-    return np.asarray((values < known[0]) | (values > known[1]))
+    beyond = np.asarray((values < known[0]) | (values > known[1]))
+    if name == "grid_ctas" and known[0] <= hardware.facts.sms <= known[1]:
+        beyond &= np.asarray(values) != 0
+    return beyond
+
+
+def family_defaults(hardware: Hardware) -> dict[str, int]:
+    """The defaults of a machine's kernels that differ from the usual ones: where its measured
+    kernels never had a column's usual value, the measured one that is nearest to it."""
+    found = {}
+    for name in KERNEL:
+        if name not in hardware.span or name not in DEFAULTS or name == "grid_ctas":
+            continue
+        usual = int(DEFAULTS[name])
+        if _beyond(hardware, name, usual):
+            measured = map(COLUMNS[name].number, hardware.span[name])
+            found[name] = min(measured, key=lambda value: (abs(value - usual), -value))
+    return found
+
+
+def resolve(columns: Mapping[str, Any], hardware: Hardware) -> Configuration:
+    """The configurations that numbers make on a machine, with the defaults of its kernels."""
+    return schema.resolve({**family_defaults(hardware), **columns}, hardware.facts)
+
+
+def resolve_one(numbers: Mapping[str, int], hardware: Hardware) -> Configuration:
+    """`resolve` of one configuration, as whole numbers."""
+    return schema.resolve_one({**family_defaults(hardware), **numbers}, hardware.facts)
 
 
 def _from_to(ends: Any) -> str:

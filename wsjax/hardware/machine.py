@@ -24,6 +24,7 @@ in [span] what the measured table held, and in [spread] how far predictions were
 """
 
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,7 @@ __all__ = [
     "Facts",
     "Hardware",
     "Parameters",
+    "check_rates",
     "checks",
     "format_hardware",
     "hardware_names",
@@ -54,6 +56,11 @@ SHIPPED = Path(__file__).parent
 MERGED = ("parameters", "family", "compute_ratio")
 """Tables that a file with a `base` extends; others it replaces."""
 DEEPEST_BASE = 8
+LOAD_RATES = (
+    "load_throughput_bytes_per_us",
+    "l2_throughput_bytes_per_us",
+    "dram_throughput_bytes_per_us",
+)
 
 
 @dataclass(frozen=True)
@@ -200,3 +207,16 @@ def _tables(text: str, where: str, depth: int) -> dict[str, Any]:
     both = [key for key in MERGED if isinstance(below.get(key), dict) and key in own]
     extended = {key: below[key] | own[key] for key in both if isinstance(own[key], dict)}
     return named | extended
+
+
+def check_rates(hardware: Hardware, given: Collection[str] = ()) -> None:
+    """InputError for a machine that has no rates, so that all of its times would be 0.
+
+    given: parameters that a sweep gives.
+    """
+    compute, own = BASIS_KEYS[hardware.compute_basis], hardware.parameters
+    if all(getattr(own, name) == INF and name not in given for name in (compute, *LOAD_RATES)):
+        raise InputError(
+            f"{hardware.name}: has no rates, so that times would be 0; missing under [parameters]: "
+            f"{compute}, and one or more of {', '.join(LOAD_RATES)}"
+        )

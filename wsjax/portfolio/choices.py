@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wsjax import schema, tables
-from wsjax.hardware import Hardware
+from wsjax.hardware import Hardware, resolve
 from wsjax.portfolio import export
 from wsjax.portfolio.sets import Chosen, Demand
 from wsjax.portfolio.workloads import Offer
@@ -252,7 +252,7 @@ def _kinds(offer: Offer, machine: Hardware, kernel: int, users: np.ndarray) -> l
         name: np.repeat(values[kernel], len(problems))
         for name, values in offer.kernels.columns.items()
     }
-    c = schema.resolve(columns, machine.facts)
+    c = resolve(columns, machine)
     full = {name: np.broadcast_to(v, (len(problems),)) for name, v in c._asdict().items()}
     keys = np.stack([full[name] for name in (*KIND, "stages")], axis=1)
     first = np.sort(np.unique(keys, axis=0, return_index=True)[1])

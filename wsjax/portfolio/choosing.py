@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax import engine, schema, tables
+from wsjax import engine, tables
 from wsjax.errors import InputError, gather, nearest
-from wsjax.hardware import Hardware, load_hardware
+from wsjax.hardware import Hardware, load_hardware, resolve
 from wsjax.importers import TIME
 from wsjax.portfolio import workloads
 from wsjax.portfolio.choices import Choice, Measured, choice, users_of
@@ -162,7 +162,7 @@ def _part(
     count = len(problems.weights[part])
     columns = {name: np.repeat(v[part], len(kernels)) for name, v in problems.columns.items()}
     columns |= {name: np.tile(v, count) for name, v in kernels.columns.items()}
-    c = schema.resolve(columns, machine.facts)
+    c = resolve(columns, machine)
     rows = count * len(kernels)
     # columns all, whatever was given: one compiled program for every workload
     c = Configuration(*(np.ascontiguousarray(np.broadcast_to(values, rows)) for values in c))
@@ -179,7 +179,7 @@ def _part(
 def reasons(problems: Problems, kernels: Kernels, machine: Hardware, problem: int) -> str:
     """Why no kernel is legal for a problem: how many fail for what."""
     columns = {name: np.repeat(v[problem], len(kernels)) for name, v in problems.columns.items()}
-    c = schema.resolve({**columns, **kernels.columns}, machine.facts)
+    c = resolve({**columns, **kernels.columns}, machine)
     codes, counts = np.unique(engine.evaluate(c, machine).reason, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return ", ".join(f"{counts[at]:,} {REASONS[codes[at]] or 'filtered'}" for at in order)

@@ -56,7 +56,6 @@ from wsjax.schema.limits import (
     why,
 )
 from wsjax.schema.readers import (
-    NEUTRAL,
     Rows,
     from_keywords,
     from_options,
@@ -79,7 +78,6 @@ __all__ = [
     "KERNEL",
     "LIMITERS",
     "METHODS",
-    "NEUTRAL",
     "OVERHEAD_REGISTERS",
     "PREDICTION_COLUMNS",
     "PROBLEM",

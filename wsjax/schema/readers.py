@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 COLUMNS_OF = {"--dtype": ("dtype_in", "dtype_out")}
 TILE = re.compile(r"([0-9]{1,20})[xX]([0-9]{1,20})[xX]([0-9]{1,20})")
-NEUTRAL = "no parameter of this machine costs time, so that times are 0; give it rates and times"
 SHOWN_WORDS = 3
 """How many unknown words of one column a message lists."""
 SHOWN_LETTERS = 60

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wsjax import schema, tables
 from wsjax.deadlines import Deadline, deadline
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError, gather, nearest
-from wsjax.hardware import Hardware, load_hardware
+from wsjax.hardware import Hardware, family_defaults, load_hardware
 from wsjax.schema import KERNEL, PROBLEM, shown
 from wsjax.search.answers import Answer, solve
 from wsjax.search.criteria import (
@@ -62,7 +62,8 @@ class Request:
 
     def answers(self, problem: Mapping[str, Any], limit: Deadline) -> list[Answer]:
         """The answer for one problem (numbers and codes of its columns), or its whole front."""
-        task = Task(self.space, problem, self.hardware, self.objective, self.constraints)
+        given = {**family_defaults(self.hardware), **problem}
+        task = Task(self.space, given, self.hardware, self.objective, self.constraints)
         return solve(task, limit, events=self.encoding == "events")
 
 

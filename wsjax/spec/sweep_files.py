@@ -36,12 +36,16 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from wsjax.errors import InputError, nearest
 from wsjax.hardware import (
     FACTS,
     PARAMETERS,
     Hardware,
+    check_rates,
     extrapolation,
+    family_defaults,
     hardware_names,
     load_hardware,
 )
@@ -117,26 +121,31 @@ class Spec:
     output: Output
 
     def product(self, hardware: Hardware) -> Product:
-        """All rows on one of the machines, before the filter; columns left out are not in it.
+        """All rows on one of the machines, before the filter; columns left out are not in it,
+        unless the machine's kernels have a default of their own.
 
         Hardware parameters are float64 columns, facts int64, with the values that rows use. Where
         only each problem's best rows are kept, what L2 holds belongs to the problem: its axis comes
         before those of kernels.
         """
         machine = [override.axis(hardware) for override in self.overrides]
-        axes = self.axes
+        axes = [*self.axes, *self._family_axes(hardware)]
         if self.output.best is not None:
             axes = sorted(axes, key=lambda axis: not set(axis.names) <= set(GIVEN))
         return Product((*machine, *axes))
 
+    def _family_axes(self, hardware: Hardware) -> list[Axis]:
+        """The defaults of a machine's kernels for columns that are left out."""
+        given = {name for axis in self.axes for name in axis.names}
+        defaults = family_defaults(hardware).items()
+        return [Axis((name,), (np.array([x]),)) for name, x in defaults if name not in given]
+
     def extrapolated(self) -> dict[str, list[str]]:
         """Why rows are extrapolated, if any is: reasons in words, and the machines of each."""
-        columns = with_defaults(
-            {n: v for a in self.axes for n, v in zip(a.names, a.values, strict=True)}
-        )
+        given = {n: v for a in self.axes for n, v in zip(a.names, a.values, strict=True)}
         reasons: dict[str, list[str]] = {}
         for machine in self.hardware:
-            why = extrapolation(machine, columns)
+            why = extrapolation(machine, with_defaults(family_defaults(machine) | given))
             if self.overrides and not why:
                 why = "the machine's parameters are swept"
             if why:
@@ -224,6 +233,11 @@ def parse_spec(text: str, path: str | Path, machines: Sequence[Hardware] | None 
     overrides = read_overrides(
         sections["hardware_parameters"], machines, refuse("hardware_parameters")
     )
+    for machine in machines:
+        try:
+            check_rates(machine, [override.name for override in overrides])
+        except InputError as error:
+            top("hardware", str(error))
     rows, axes = None, []
     if "problems" in table:
         refuse_unknown(sections["problems"], ("rows", "file"), refuse("problems"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from wsjax import schema, tables
+from wsjax import tables
 from wsjax.errors import InputError
 from wsjax.spec import Spec, load_spec
 from wsjax.sweeps import engines, shards
@@ -125,8 +125,6 @@ def _summary(directory: Path | str, written: list[Written], resumed: int) -> Sum
     for one in written:
         highlights = highlights.followed_by(one.highlights)
     fastest = highlights.fastest
-    if fastest is not None and fastest["time_us"] == 0:
-        warnings.warn(f"{fastest['hardware']}: {schema.NEUTRAL}", stacklevel=3)
     return Summary(
         directory=directory,
         candidates=sum(record.stop - record.start for record in records),

@@ -25,7 +25,7 @@ import numpy as np
 
 from wsjax import engine, schema
 from wsjax.errors import gather
-from wsjax.hardware import INF, PARAMETERS, Hardware, Parameters, load_hardware
+from wsjax.hardware import INF, PARAMETERS, Hardware, Parameters, load_hardware, resolve_one
 from wsjax.model import (
     Pipeline,
     closed_form,
@@ -140,7 +140,7 @@ def explain(hardware: str | Path | Hardware = "h200", **columns: Any) -> Explana
     machine, numbers = gather(
         partial(load_hardware, hardware), partial(schema.from_keywords, columns)
     )
-    return explanation(schema.resolve_one(numbers, machine.facts), machine)
+    return explanation(resolve_one(numbers, machine), machine)
 
 
 def explanation(c: Configuration, machine: Hardware) -> Explanation:

@@ -31,7 +31,7 @@ import numpy as np
 from wsjax import engine, schema
 from wsjax.engine import Inputs
 from wsjax.errors import InputError, gather
-from wsjax.hardware import Hardware, load_hardware
+from wsjax.hardware import Hardware, load_hardware, resolve_one
 from wsjax.model import PINGPONG, SERIAL, Events, Pipeline, isolated, kernel
 from wsjax.schema import Configuration
 from wsjax.timelines.steps import WAITS, CriticalPath, count, numbers, path, play
@@ -146,7 +146,7 @@ def trace(hardware: str | Path | Hardware = "h200", **columns: Any) -> Timeline:
     machine, numbers = gather(
         partial(load_hardware, hardware), partial(schema.from_keywords, columns)
     )
-    return timeline(schema.resolve_one(numbers, machine.facts), machine)
+    return timeline(resolve_one(numbers, machine), machine)
 
 
 def timeline(c: Configuration, machine: Hardware, *, ran: bool = False) -> Timeline:
