@@ -270,7 +270,7 @@ def test_two_writers_in_turn_do_not_meet(tmp_path):
 
 def test_a_very_long_line_of_a_small_compressed_file_is_refused(tmp_path):
     path = tmp_path / "t.csv.gz"
-    with gzip.open(path, "wb", 1) as file:
+    with gzip.GzipFile(path, "wb", 1) as file:
         file.write(b"m,note\n" + b"1,short\n" * 3_000_000 + b"2,")
         for _ in range(200):
             file.write(bytes([120]) * 2**20)
@@ -290,7 +290,7 @@ def test_a_very_long_line_of_a_small_compressed_file_is_refused(tmp_path):
 
 def test_a_compressed_table_of_several_pieces_reads_back(tmp_path):
     rows = 3_000_000
-    with gzip.open(tmp_path / "t.csv.gz", "wb", 1) as file:
+    with gzip.GzipFile(tmp_path / "t.csv.gz", "wb", 1) as file:
         file.write(b"m,note\n" + b"1,short\n" * rows)
     table = tables.read_table(tmp_path / "t.csv.gz")
     assert table.num_rows == rows
