@@ -101,6 +101,12 @@ def test_deepest_ring_is_the_one_cutlass_takes_on_an_h200(block_m, block_n, bloc
         (tile(128, 128, 8, 4), "persistent", "tf32", ""),
         (tile(64, 128, 64, 4, math_warps=8), "cooperative", "bf16", "block_multiple"),
         (tile(64, 128, 64, 4, math_warps=8), "pingpong", "bf16", ""),
+        (tile(192, 192, 64, 4, math_warps=8), "cooperative", "bf16", ""),
+        (tile(192, 192, 64, 4, math_warps=8), "pingpong", "bf16", "registers"),
+        (tile(192, 200, 64, 3, math_warps=8), "cooperative", "bf16", "block_multiple"),
+        (tile(192, 208, 64, 3, math_warps=8), "cooperative", "bf16", ""),
+        (tile(192, 320, 64, 3, math_warps=8), "cooperative", "bf16", "registers"),
+        (tile(160, 192, 64, 3, math_warps=8), "cooperative", "bf16", "block_multiple"),
         (tile(64, 128, 64, 4, math_warps=4), "pingpong", "bf16", "threads"),
         (tile(64, 128, 64, 4, math_warps=2), "persistent", "bf16", "threads"),
         (tile(64, 128, 64, 4, math_warps=32), "persistent", "bf16", "threads"),
@@ -243,6 +249,10 @@ def test_explanations_say_how_much_and_how_to_mend():
     assert explained("block_multiple", tile(100, 12, 24)) == (
         "block sizes: block_m 100 is no multiple of 64, nearest 128; "
         "block_n 12 is no multiple of 8, nearest 16; block_k 24 is no multiple of 16, nearest 32"
+    )
+    assert explained("block_multiple", tile(64, 128, 64), schedule="cooperative") == (
+        "block sizes: 2 groups can't share 64x128: take a block_m of at least 128, and it a "
+        "multiple of that or block_n one of 16"
     )
     assert explained("threads", tile(64, 64, 64, math_warps=6), schedule="pingpong") == (
         "threads: 6 MATH and 1 DMA warps are 224 threads; MATH warps come in multiples of 8, "

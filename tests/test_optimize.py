@@ -13,6 +13,7 @@ from test_where import every_condition
 import wsjax
 from wsjax.engine import batch
 from wsjax.errors import InfeasibleError, InputError, WsjaxError
+from wsjax.hardware import family_defaults
 from wsjax.hardware.machine import load_hardware, parse_hardware
 from wsjax.schema import KERNEL
 from wsjax.schema.columns import COLUMNS, DTYPE_BYTES, SCHEDULES, Configuration
@@ -305,7 +306,11 @@ def test_a_real_machine(small_space):
     where = "schedule == 'pingpong' and block_k >= 64"
     answers = optimize(problem | {"m": np.int64(4096)}, "h200", space=small_space, where=where)
     space, machine = load_space(small_space), load_hardware("h200")
-    codes = problem | {"dtype_in": COLUMNS["dtype_in"].choices.index("fp8_e4m3")}
+    codes = (
+        problem
+        | family_defaults(machine)
+        | {"dtype_in": COLUMNS["dtype_in"].choices.index("fp8_e4m3")}
+    )
     c = space.configurations(np.arange(len(space)), codes, machine.facts)
     found = batch.evaluate(c, machine)
     times = np.where((c.schedule == 2) & (c.block_k >= 64), found.time_us, np.nan)
@@ -330,9 +335,10 @@ def test_the_default_space_has_tiles_as_narrow_as_the_machines_mma(hardware, n, 
 def test_an_answer_says_whether_it_is_extrapolated(small_space):
     """As `predict` says of the same row; within the span of the fitted table it is not."""
     problem = {"m": 4096, "n": 4096, "k": 4096}
+    where = "block_k == 64 and dma_warps == 1 and stages > 1"
     answers = [
-        optimize(problem, "h200-gluon", space=small_space, where=where)
-        for where in ("block_k == 32", "block_k == 64 and dma_warps == 1 and stages > 1")
+        optimize(problem | {"k": k}, "h200-gluon", space=small_space, where=where)
+        for k in (65_536, 4096)
     ]
     for answer in answers:
         predicted = wsjax.predict(answer[[*problem, *KERNEL]], "h200-gluon")

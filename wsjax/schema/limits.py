@@ -120,7 +120,9 @@ def checks(
     """(reason, what must hold) in order; a configuration is legal where all hold.
 
     math_groups: consumer groups with a tile of their own (2 for pingpong, else 1).
-    groups_per_tile: consumer groups that split one tile's rows (2 for cooperative, else 1).
+    groups_per_tile: consumer groups that split one tile (2 for cooperative, else 1): its rows, or
+    its columns where the rows are an odd number of instructions, as cuBLAS's 192x192 does. A tile
+    has at least one instruction's rows for each group, as CUTLASS demands.
     rate: the machine's `compute_ratio` for the input dtype, 0 where it has none.
     divides: whether a number is a multiple, where `%` is not the way to tell.
     Of several that fail the first is the row's reason. Within the ranges of `COLUMNS` no product
@@ -136,8 +138,10 @@ def checks(
         ("not_modelled", c.cluster_n == 1),
         ("not_modelled", c.split_k == 1),
         ("not_modelled", rate > 0),
-        ("block_multiple", divides(facts.mma_m * groups_per_tile, tile_m)),
+        ("block_multiple", divides(facts.mma_m, tile_m)),
         ("block_multiple", divides(facts.mma_n, tile_n)),
+        ("block_multiple", tile_m >= facts.mma_m * groups_per_tile),
+        ("block_multiple", divides(facts.mma_m * facts.mma_n * groups_per_tile, tile_m * tile_n)),
         ("block_multiple", divides(facts.mma_k * 2, tile_k * in_bytes)),
         ("threads", divides(math_groups * groups_per_tile * facts.mma_warps, c.math_warps)),
         ("threads", threads <= facts.max_threads_per_cta),
@@ -188,15 +192,21 @@ def why(reason: str | int, c: Configuration, facts: Facts) -> str:
         return f"not modelled: the hardware file has no compute_ratio for {DTYPES[c.dtype_in]}"
     if reason == "block_multiple":
         steps = {
-            "block_m": facts.mma_m * groups_per_tile,
+            "block_m": facts.mma_m,
             "block_n": facts.mma_n,
             "block_k": 2 * facts.mma_k // math.gcd(in_bytes, 2 * facts.mma_k),
         }
-        return "block sizes: " + "; ".join(
+        wrong = [
             f"{name} {size} is no multiple of {step}, nearest {max(1, round(size / step)) * step}"
             for name, step in steps.items()
             if (size := getattr(c, name)) % step
+        ]
+        share = (
+            f"{groups_per_tile} groups can't share {c.block_m}x{c.block_n}: take a block_m of at "
+            f"least {facts.mma_m * groups_per_tile}, and it a multiple of that or block_n one of "
+            f"{facts.mma_n * groups_per_tile}"
         )
+        return f"block sizes: {'; '.join(wrong) or share}"
     if reason == "threads":
         step = math_groups * groups_per_tile * facts.mma_warps
         most = (facts.max_threads_per_cta // facts.warp_size - c.dma_warps) // step * step
