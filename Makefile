@@ -39,7 +39,7 @@ browser: .venv/ready-dev
 
 TABLES ?= ../shared/data/h200
 H200 := wsjax/hardware/h200
-FIX := load_startup_us,compute_startup_us,sync_us
+FIX := load_startup_us,compute_startup_us,sync_us,clock_rise
 calibrate: .venv/ready
 	$(BIN)/wsjax calibrate $(TABLES)/gemm_ws.csv.gz --fix $(FIX) \
 		--start $(H200)-datasheet.toml --out $(H200)-gluon.toml

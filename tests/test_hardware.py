@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import wsjax
 from wsjax.errors import InputError
+from wsjax.hardware import NewFacts, new_machine
 from wsjax.hardware.machine import (
     FACTS,
     PARAMETERS,
@@ -27,6 +28,7 @@ from wsjax.hardware.machine import (
     parse_hardware,
 )
 from wsjax.hardware.parameters import PARAMETERS as REGISTRY
+from wsjax.hardware.peaks import Peaks
 from wsjax.hardware.sections import REGIONS
 from wsjax.schema.columns import COLUMNS, DTYPES
 
@@ -43,7 +45,8 @@ CALIBRATED = {"h200", "h200-gluon", "h200-cutlass"}
 
 
 def test_shipped_machines():
-    names = {"a100-sxm", "a6000", "a6000-paper", "b200", "h100-sxm", "l40s", "mi300x", "toy"}
+    nvidia = {"a100-sxm", "a100-pcie", "a6000", "b200", "gh200", "h100-sxm", "h20", "h800"}
+    names = nvidia | {"a6000-paper", "l40", "l40s", "mi300x", "rtx-4090", "toy"}
     assert set(hardware_names()) == names | CALIBRATED | {"h200-datasheet"}
     for name in hardware_names():
         machine = load_hardware(name)
@@ -185,8 +188,8 @@ def test_odd_files(text, part):
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("h20", "did you mean 'h200'?"),
-        ("", "valid: a100-sxm"),
+        ("h200x", "did you mean 'h200'?"),
+        ("", "valid: a100-pcie"),
         (".", "no machine is called"),
         ("missing.toml", "No such file"),
         ("latin.toml", "not UTF-8"),
@@ -240,10 +243,18 @@ def spans(draw) -> dict[str, list]:
     return found
 
 
+def _values(known):
+    return st.floats(0, 1) if known.share else rates if known.is_rate else times
+
+
+VAST = st.floats(1e13, 1e20)
+peaks = st.just(Peaks()) | st.builds(Peaks, *([VAST] * len(Peaks._fields)))
+
+
 @st.composite
 def machines(draw) -> Hardware:
     basis = draw(st.sampled_from(["flops", "bytes"]))
-    numbers = {name: draw(rates if known.is_rate else times) for name, known in REGISTRY.items()}
+    numbers = {name: draw(_values(known)) for name, known in REGISTRY.items()}
     unused = {"flops": "bytes", "bytes": "flop"}[basis]
     numbers[f"compute_throughput_{unused}_per_us"] = math.inf
     return Hardware(
@@ -258,6 +269,8 @@ def machines(draw) -> Hardware:
         calibration=draw(st.fixed_dictionaries({}, optional=RECORD)),
         span=draw(spans()),
         spread=draw(spreads),
+        peaks=draw(peaks),
+        peak_flop_per_us=draw(st.dictionaries(st.sampled_from(DTYPES), st.floats(1e30, 1e40))),
     )
 
 
@@ -361,3 +374,73 @@ def test_a_base_that_is_none(text, part, tmp_path):
     with pytest.raises(InputError) as caught:
         load_hardware(path)
     assert part in caught.value.problems[0]
+
+
+def test_a_parameter_above_its_fact_is_refused():
+    text = f"""{MINIMAL}dram_bytes_per_us = 4.8e6
+dram_byte_per_us = 1
+l2_bytes = -1
+[parameters]
+dram_bytes_per_us = 1.0
+"""
+    assert problems(text) == (
+        "mine.toml: dram_byte_per_us: unknown key; did you mean 'dram_bytes_per_us'?",
+        "mine.toml: l2_bytes: -1 is no fact: it must be finite and above 0; "
+        "left out it is not known",
+        "mine.toml: parameters: dram_bytes_per_us: unknown key here; "
+        "it belongs at the top, above the tables",
+    )
+    text = f"""{MINIMAL}dram_bytes_per_us = 4.8e6
+[parameters]
+dram_throughput_bytes_per_us = 13.5e6
+dirty_share = 1.5
+"""
+    assert problems(text) == (
+        "mine.toml: parameters: dirty_share: 1.5 is above 1, the most that the machine's facts "
+        "allow; lower it, or correct the fact",
+        "mine.toml: parameters: dram_throughput_bytes_per_us: 1.35e+07 is above 4800000 B/µs, the "
+        "most that the machine's facts allow; lower it, or correct the fact",
+    )
+
+
+def test_a_fact_alone_has_an_effect():
+    machine = parse_hardware(f"{MINIMAL}dram_bytes_per_us = 1000000.0")
+    assert machine.parameters.dram_throughput_bytes_per_us == pytest.approx(0.9e6)
+    assert math.isinf(machine.parameters.l2_throughput_bytes_per_us)
+
+
+def test_a_new_machine_is_scaled_from_the_one_it_is_like(tmp_path):
+    text = new_machine("new", "h200", NewFacts(sms=66, dram_gbs=2400, bf16_tflops=247.35))
+    path = tmp_path / "new.toml"
+    path.write_text(text, encoding="utf-8")
+    new, known = load_hardware(path), load_hardware("h200")
+    own, theirs = new.parameters, known.parameters
+    assert new.facts == known.facts._replace(sms=66)
+    assert not new.calibrated
+    half = {"dram_throughput_bytes_per_us", "compute_throughput_flop_per_us"}
+    for name, value in own._asdict().items():
+        factor = 0.5 if name in half else 1.0
+        assert value == pytest.approx(getattr(theirs, name) * factor, rel=2e-3), name
+    assert new.compute_ratio == known.compute_ratio
+    assert parse_hardware(new.text) == new
+
+
+@pytest.mark.parametrize(
+    ("like", "facts", "part"),
+    [
+        ("toy", NewFacts(), "has no [peak_flop_per_us]"),
+        ("h200", NewFacts(dram_gbs=-1), "--dram-gbs -1: give a number above 0"),
+        ("h200x", NewFacts(), "did you mean 'h200'?"),
+    ],
+)
+def test_a_new_machine_needs_facts(like, facts, part):
+    with pytest.raises(InputError, match=re.escape(part)):
+        new_machine("new", like, facts)
+
+
+def test_files_that_are_like_each_other(tmp_path):
+    for own, other in (("a", "b"), ("b", "a")):
+        text = f'{MINIMAL}like = "{other}.toml"\n'
+        (tmp_path / f"{own}.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="these files are like each other"):
+        load_hardware(tmp_path / "a.toml")

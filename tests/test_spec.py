@@ -192,7 +192,7 @@ MISTAKES = [
     ('"toy"', "{ a = 1 }", "hardware: expected names in quotes, not {"),
     ('"toy"', '["toy", "toy"]', 'hardware: "toy" is in the list twice'),
     ('"toy"', '"gone.toml"', "hardware: gone.toml: can't read this hardware file"),
-    ('hardware = "toy"\n', "", "hardware: missing; give one or more of: a100-sxm, "),
+    ('hardware = "toy"\n', "", "hardware: missing; give one or more of: a100-pcie, a100-sxm, "),
     ("hardware", 'name = ""\nhardware', "name: \"\" can't name the results' folder"),
     ("hardware", 'name = "../up"\nhardware', "can't name the results' folder"),
     ("hardware", 'name = "a/b"\nhardware', "leave out / and \\"),

@@ -4,6 +4,7 @@ from wsjax.fit.ablation import ablate
 from wsjax.fit.calibration import Calibration, calibrate
 from wsjax.fit.measured import excluded_text
 from wsjax.fit.metrics import Metrics
+from wsjax.fit.priors import PRIOR_HEADINGS, prior_cells
 from wsjax.fit.reports import (
     ABLATION_HEADINGS,
     DIGITS,
@@ -28,6 +29,7 @@ __all__ = [
     "ABLATION_HEADINGS",
     "DIGITS",
     "PARAMETER_HEADINGS",
+    "PRIOR_HEADINGS",
     "REPLAY_HEADINGS",
     "SHORT",
     "WORST_HEADINGS",
@@ -42,6 +44,7 @@ __all__ = [
     "metrics_rows",
     "parameter_cells",
     "prepare",
+    "prior_cells",
     "replay_cells",
     "validate",
     "worst_cells",

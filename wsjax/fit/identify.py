@@ -44,14 +44,22 @@ def degrees(slopes: np.ndarray) -> float:
     return float(np.sum(known / (known + 1)))
 
 
-def undetermined(known: Information, free: np.ndarray, threshold: float) -> np.ndarray:
+def undetermined(
+    known: Information, free: np.ndarray, threshold: float, scale: np.ndarray | None = None
+) -> np.ndarray:
     """Which free parameters to hold, so that no direction of the others keeps a spread of
     `threshold` times its prior: each time the one with the largest share in the worst direction.
+
+    scale: of each parameter's spread, where a prior's unit means less than at its centre: close
+    below a bound.
     """
     held = np.zeros_like(free)
     while (free & ~held).any():
         which = np.flatnonzero(free & ~held)
-        variances, directions = np.linalg.eigh(known.only(which).covariance())
+        covariance = known.only(which).covariance()
+        if scale is not None:
+            covariance *= np.outer(scale[which], scale[which])
+        variances, directions = np.linalg.eigh(covariance)
         if variances[-1] < threshold**2:
             break
         held[which[np.argmax(np.abs(directions[:, -1]))]] = True

@@ -1,6 +1,7 @@
 """Least squares on the logarithms of times: the numeric core of calibration, in float64.
 
-A free parameter p is fitted as z = (log p - centre) / spread, its prior N(0, 1). With
+A free parameter p is fitted as z = (log p - centre) / spread, its prior N(0, 1); one that is at
+most c by its log odds, log p / (c - p), in place of log p, so that it stays below. With
 r = log(predicted / measured) of each row and s its standard deviation (the model's own error and
 the measurement's noise), Levenberg-Marquardt minimises
 
@@ -46,17 +47,30 @@ class Sample(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """For each parameter the centre and spread of its logarithm, whether it is free, and its
-    value where it is not."""
+    """For each parameter the centre and spread of its logarithm, whether it is free, its value
+    where it is not, and the most it can be: where that is finite, centre and spread are those of
+    the log odds."""
 
     centre: np.ndarray
     spread: np.ndarray
     free: np.ndarray
     held: np.ndarray
+    ceiling: np.ndarray
 
     def values(self, z: Any) -> Any:
         """The parameters' values at z."""
-        return jnp.where(self.free, jnp.exp(self.centre + self.spread * z), self.held)
+        return jnp.where(self.free, self.unheld(z), self.held)
+
+    def unheld(self, z: Any) -> Any:
+        """The values at z as if all were free."""
+        bounded, x = jnp.isfinite(self.ceiling), self.centre + self.spread * z
+        below = jnp.where(bounded, self.ceiling, 1.0) * jax.nn.sigmoid(x)
+        return jnp.where(bounded, below, jnp.exp(jnp.where(bounded, 0.0, x)))
+
+    def log_spread(self, z: Any) -> np.ndarray:
+        """By how much the logarithms of the values at z grow with z."""
+        share = np.where(np.isfinite(self.ceiling), np.asarray(self.unheld(z)) / self.ceiling, 0.0)
+        return self.spread * (1.0 - share)
 
 
 def sample(inputs: Inputs, time_us: np.ndarray, offset: np.ndarray, weight: np.ndarray) -> Sample:

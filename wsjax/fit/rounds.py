@@ -71,7 +71,7 @@ def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed
         z = fit.solve(z, prior, sample)
     status = np.where(prior.free, "fitted", "fixed").astype(object)
     known, slopes = _information(rows, prior, sample, z)
-    loose, degrees = _covariance(known, prior), identify.degrees(slopes * sample.weight[:, None])
+    loose, degrees = _covariance(known, prior, z), identify.degrees(slopes * sample.weight[:, None])
     which = np.flatnonzero(prior.free)
     singular = np.sqrt(np.maximum(np.linalg.eigvalsh(known.only(which).curvature)[::-1], 0))
     for _ in range(ROUNDS):
@@ -85,9 +85,9 @@ def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed
         sample, error = renewed(rows, start, sample, prior, z)
         z = fit.solve(z, prior, sample)
         known, slopes = _information(rows, prior, sample, z)
-    covariance = _covariance(known, prior)
+    covariance = _covariance(known, prior, z)
     errors = np.sqrt(np.maximum(np.diag(loose), np.diag(covariance)))
-    slopes = slopes / prior.spread
+    slopes = slopes / prior.log_spread(z)
     predicted = np.sqrt(np.einsum("ri,ij,rj->r", slopes, covariance, slopes))
     values = Parameters(*np.asarray(prior.values(z)).tolist())
     return Fit(
@@ -116,7 +116,7 @@ def _open(
     A model of maxima has kinks: a rate that must only be fast enough not to bind may end where it
     just begins to, and seem to be known. Within two standard errors it no longer is.
     """
-    held = identify.undetermined(known, prior.free, THRESHOLD)
+    held = identify.undetermined(known, prior.free, THRESHOLD, _narrowed(prior, z))
     which = np.flatnonzero(prior.free & ~held)
     reach = np.zeros_like(z)
     reach[which] = NEARBY * np.sqrt(np.diag(known.only(which).covariance()))
@@ -125,8 +125,15 @@ def _open(
         step = reach * chooser.choice([-1.0, 1.0], len(z))
         for near in (z - step, z + step):
             there, _ = _information(rows, prior, sample, near)
-            held |= identify.undetermined(there, prior.free & ~held, THRESHOLD)
+            scale = _narrowed(prior, near)
+            held |= identify.undetermined(there, prior.free & ~held, THRESHOLD, scale)
     return held
+
+
+def _narrowed(prior: fit.Prior, z: np.ndarray) -> np.ndarray:
+    """How much less a prior's unit moves the logarithms of parameters at z than at its centre:
+    close below its bound a parameter is known, though its log odds are not."""
+    return np.minimum(prior.log_spread(z) / prior.log_spread(np.zeros_like(z)), 1.0)
 
 
 def _information(
@@ -138,10 +145,10 @@ def _information(
     return known, slope / sample.weight[:, None]
 
 
-def _covariance(known: identify.Information, prior: fit.Prior) -> np.ndarray:
+def _covariance(known: identify.Information, prior: fit.Prior, z: np.ndarray) -> np.ndarray:
     """Of the free parameters' logarithms; 0 for the others."""
     which = np.flatnonzero(prior.free)
-    scale = prior.spread[which]
+    scale = prior.log_spread(z)[which]
     covariance = np.zeros_like(known.curvature)
     covariance[np.ix_(which, which)] = known.only(which).covariance() * np.outer(scale, scale)
     return covariance

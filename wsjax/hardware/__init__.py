@@ -24,6 +24,7 @@ from wsjax.hardware.machine import (
 )
 from wsjax.hardware.parameters import INF, PARAMETERS, Parameters
 from wsjax.hardware.sections import unused_key
+from wsjax.hardware.starting import NewFacts, new_machine
 
 __all__ = [
     "BASIS_KEYS",
@@ -32,6 +33,7 @@ __all__ = [
     "PARAMETERS",
     "Errors",
     "Hardware",
+    "NewFacts",
     "Parameters",
     "backing",
     "bounds",
@@ -42,6 +44,7 @@ __all__ = [
     "format_hardware",
     "hardware_names",
     "load_hardware",
+    "new_machine",
     "outside",
     "parameter",
     "parse_hardware",

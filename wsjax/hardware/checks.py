@@ -77,6 +77,8 @@ def ratio(key: str, value: Any) -> str:
         return f"expected a number, not {shown(value)}{_plainly(value, float)}"
     if 0 < value < math.inf:
         return ""
+    if key.endswith(("_us", "_bytes", "_mhz")):
+        return f"{value} is no fact: it must be finite and above 0; left out it is not known"
     return f"{value} is no ratio: it must be finite and above 0; a dtype without a rate is left out"
 
 

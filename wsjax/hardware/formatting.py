@@ -19,12 +19,15 @@ def lines(hardware: Hardware) -> Iterator[str]:
         yield f"note = {_value(hardware.note)}"
     yield f"calibrated = {_value(hardware.calibrated)}"
     yield from (f"{k} = {v}" for k, v in hardware.facts._asdict().items() if v != default.get(k))
+    yield from (f"{k} = {v!r}" for k, v in hardware.peaks._asdict().items() if v != INF)
     yield f"compute_basis = {_value(hardware.compute_basis)}"
     values = {
         k: float(v) for k, v in hardware.parameters._asdict().items() if k != unused or v != INF
     }
     yield from _table("parameters", {k: v for k, v in values.items() if k not in FAMILY})
     yield from _table("family", {k: v for k, v in values.items() if k in FAMILY})
+    if hardware.peak_flop_per_us:
+        yield from _table("peak_flop_per_us", hardware.peak_flop_per_us)
     ratios = {dtype: float(ratio) for dtype, ratio in hardware.compute_ratio.items()}
     yield from _table("compute_ratio", ratios)
     for name in ("standard_errors", "calibration", "span", "spread"):

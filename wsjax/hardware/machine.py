@@ -8,18 +8,22 @@ A file needs `sms`, `smem_bytes_per_sm` and `warp_size`; every other value has a
     smem_bytes_per_sm = 102400
     warp_size = 32
     compute_basis = "flops"
+    dram_bytes_per_us = 4.8e6                     # facts that bound parameters: `hardware.peaks`
+    [peak_flop_per_us]
+    bf16 = 989.4e6
     [parameters]                                  # the machine's
     load_throughput_bytes_per_us = 32768.0
     compute_throughput_flop_per_us = 2097152.0
     [family]                                      # the kernel family's: how its code is written
     sync_us = 0.01
-    [compute_ratio]
+    [compute_ratio]                               # of rates; default: of [peak_flop_per_us]
     bf16 = 1.0
 
 `base = "NAME|FILE.toml"` takes over another machine, but for what the file says itself: top-level
-keys, and single entries of [parameters], [family] and [compute_ratio]. A calibrated file says in
-[calibration] where its values come from, in [standard_errors] how sure they are (of the logarithm),
-in [span] what the measured table held, and in [spread] how far predictions were off
+keys, and single entries of [parameters], [family], [peak_flop_per_us] and [compute_ratio].
+`like = "NAME|FILE.toml"` takes over only parameters, scaled by what facts differ. A calibrated file
+says in [calibration] where its values come from, in [standard_errors] how sure they are (of the
+logarithm), in [span] what the measured table held, and in [spread] how far predictions were off
 (`wsjax.intervals`).
 """
 
@@ -33,6 +37,7 @@ from typing import Any
 from wsjax.errors import InputError, nearest
 from wsjax.hardware import checks
 from wsjax.hardware.parameters import INF, Parameters
+from wsjax.hardware.peaks import DataSheet, Peaks, beyond, ceilings, filled, ratios, scaled
 from wsjax.hardware.sections import BASIS_KEYS, FACTS, PARAMETERS, TABLES, TOP, unused_key
 from wsjax.schema import DTYPES, Facts
 
@@ -53,7 +58,7 @@ __all__ = [
     "parse_hardware",
 ]
 SHIPPED = Path(__file__).parent
-MERGED = ("parameters", "family", "compute_ratio")
+MERGED = ("parameters", "family", "peak_flop_per_us", "compute_ratio")
 """Tables that a file with a `base` extends; others it replaces."""
 DEEPEST_BASE = 8
 LOAD_RATES = (
@@ -66,7 +71,8 @@ LOAD_RATES = (
 @dataclass(frozen=True)
 class Hardware:
     """One machine. `compute_ratio` is each input dtype's rate relative to the compute throughput;
-    a dtype that is absent has no rate. `text` is the file it came from, and no part of equality.
+    a dtype that is absent has no rate. `peaks` and `peak_flop_per_us`: facts that bound parameters.
+    `text` is the file it came from, and no part of equality.
 
     After a calibration: `standard_errors` of the logarithms of fitted parameters, `calibration`
     (what they were fitted to, when, how well), `span` (what each column of that table held: [least,
@@ -84,12 +90,24 @@ class Hardware:
     calibration: dict[str, Any] = field(default_factory=dict)
     span: dict[str, list[Any]] = field(default_factory=dict)
     spread: dict[str, Any] = field(default_factory=dict)
+    peaks: Peaks = field(default_factory=Peaks)
+    peak_flop_per_us: dict[str, float] = field(default_factory=dict)
     text: str = field(default="", compare=False, repr=False)
 
     @property
     def rates(self) -> tuple[float, ...]:
         """The `compute_ratio` of each dtype by its code, 0 for a dtype that has no rate."""
         return tuple(self.compute_ratio.get(name, 0.0) for name in DTYPES)
+
+    @property
+    def sheet(self) -> DataSheet:
+        """The facts on which parameters depend."""
+        return DataSheet(self.facts, self.peaks, self.peak_flop_per_us, self.compute_ratio)
+
+    @property
+    def ceilings(self) -> dict[str, float]:
+        """The most that parameters can be, for those that are bounded."""
+        return ceilings(self.sheet)
 
 
 def hardware_names() -> list[str]:
@@ -117,7 +135,11 @@ def parse_hardware(text: str, where: str = "hardware") -> Hardware:
     Raises InputError with every mistake: unknown keys, wrong types, missing facts, numbers out of
     range, a throughput of the basis that is not in use.
     """
-    table = _tables(text, where, DEEPEST_BASE)
+    return _parse(text, where, DEEPEST_BASE)
+
+
+def _parse(text: str, where: str, depth: int) -> Hardware:
+    table = _tables(text, where, depth)
     problems: list[str] = []
     read = partial(checks.read_table, where=where, problems=problems)
     top = read(table, "", TOP.checks, elsewhere=TOP.elsewhere)
@@ -149,11 +171,31 @@ def parse_hardware(text: str, where: str = "hardware") -> Hardware:
     if problems:
         raise InputError(problems)
     facts = Facts(**{name: top.pop(name) for name in FACTS if name in top})
+    peaks = Peaks(**{name: top.pop(name) for name in Peaks._fields if name in top})
     top.setdefault("name", Path(where).stem)
-    extends = top.pop("base", None)
+    extends, like = top.pop("base", None), top.pop("like", None)
+    if "peak_flop_per_us" in found:
+        found.setdefault("compute_ratio", ratios(found["peak_flop_per_us"]))
     values: dict[str, Any] = {**top, **found}
-    machine = Hardware(facts=facts, parameters=Parameters(**own, **family), **values)
-    return replace(machine, text=format_hardware(machine) if extends else text)
+    machine = Hardware(facts=facts, peaks=peaks, parameters=Parameters(), **values)
+    given = own | family
+    if wrong := beyond(given, machine.sheet):
+        raise InputError([f"{where}: parameters: {problem}" for problem in wrong])
+    if like:
+        other = _other(like, where, depth)
+        given = scaled(other.parameters, other.sheet, machine.sheet) | given
+    elif basis == "flops":
+        given = filled(given, machine.sheet)
+    machine = replace(machine, parameters=Parameters(**given))
+    return replace(machine, text=format_hardware(machine) if extends or like else text)
+
+
+def _other(like: str, where: str, depth: int) -> Hardware:
+    """The machine that a file is like."""
+    if not depth:
+        raise InputError(f"{where}: like: these files are like each other; leave one out")
+    path = _find(like, Path(where).parent)
+    return _parse(_read(path), str(path), depth - 1)
 
 
 def format_hardware(hardware: Hardware) -> str:

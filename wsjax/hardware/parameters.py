@@ -17,7 +17,11 @@ Value = Any
 
 @dataclass(frozen=True)
 class Parameter:
-    """What one parameter means. `spread` is the prior's standard deviation of the logarithm."""
+    """What one parameter means.
+
+    spread: the prior's standard deviation of the logarithm. share: at most 1. scale: the quantity
+    of a machine to which it is proportional, a key of `peaks.scaled`; none: to no fact.
+    """
 
     unit: str
     meaning: str
@@ -25,6 +29,8 @@ class Parameter:
     typical: float
     spread: float = 1.0
     family: bool = False
+    share: bool = False
+    scale: str = ""
 
     @property
     def is_rate(self) -> bool:
@@ -42,6 +48,8 @@ class Parameters(NamedTuple):
     load_throughput_bytes_per_us: Value = INF
     l2_throughput_bytes_per_us: Value = INF
     dram_throughput_bytes_per_us: Value = INF
+    dram_exposure: Value = 1.0
+    dirty_share: Value = 1.0
     out_of_bounds_cost: Value = 0.0
     pitch_cost: Value = 0.0
     short_row_cost: Value = 0.0
@@ -60,6 +68,7 @@ class Parameters(NamedTuple):
     compute_throughput_bytes_per_us: Value = INF
     smem_throughput_bytes_per_us: Value = INF
     spill_throughput_bytes_per_us: Value = INF
+    clock_rise: Value = 0.0
     clock_drop: Value = 0.0
     compute_startup_us: Value = 0.0
     sync_us: Value = 0.0
@@ -78,8 +87,19 @@ def _time(meaning: str, typical: float, *, family: bool = False) -> Parameter:
     return Parameter("µs", meaning, 0.0, typical, family=family)
 
 
-def _rate(meaning: str, typical: float, *, family: bool = False, unit: str = "B/µs") -> Parameter:
-    return Parameter(unit, meaning, INF, typical, 0.7, family=family)
+def _rate(
+    meaning: str,
+    typical: float,
+    *,
+    family: bool = False,
+    unit: str = "B/µs",
+    scale: str = "clock",
+) -> Parameter:
+    return Parameter(unit, meaning, INF, typical, 0.7, family=family, scale=scale)
+
+
+def _share(meaning: str, neutral: float, typical: float, spread: float = 1.0) -> Parameter:
+    return Parameter("1", meaning, neutral, typical, spread, share=True)
 
 
 PARAMETERS: dict[str, Parameter] = {
@@ -88,15 +108,19 @@ PARAMETERS: dict[str, Parameter] = {
     "launch_wide_us": _time("more to launch with 8 MATH warps or more", 0.15, family=True),
     "launch_saved_us": _time("less to launch for a serial kernel", 0.5, family=True),
     "load_throughput_bytes_per_us": _rate("what one SM can pull", 180e3),
-    "l2_throughput_bytes_per_us": _rate("the L2 slices, requests coalesced", 11e6),
-    "dram_throughput_bytes_per_us": _rate("DRAM, all of it", 13e6),
+    "l2_throughput_bytes_per_us": _rate("all L2 slices, requests coalesced", 9e6, scale="l2"),
+    "dram_throughput_bytes_per_us": _rate("all DRAM channels", 4e6, scale="dram"),
+    "dram_exposure": _share("share of the shorter of DRAM and L2 time not hidden", 1.0, 0.15),
+    "dirty_share": _share("share of a cold L2's lines that are to be written back", 1.0, 0.75, 0.3),
     "out_of_bounds_cost": Parameter(
         "1", "extra cost of a byte out of bounds, all SMs busy", 0.0, 5.0
     ),
     "pitch_cost": Parameter("1", "extra cost of a byte at a row pitch of odd 16 B", 0.0, 0.8),
     "short_row_cost": Parameter("1", "extra cost of a byte in rows of 64 B", 0.0, 0.6),
-    "l2_capacity_bytes": Parameter("B", "what L2 keeps between waves", INF, 45e6, 0.5),
-    "warm_hit_share": Parameter("1", "share of a warm L2's data that hits", 1.0, 0.8, 0.2),
+    "l2_capacity_bytes": Parameter(
+        "B", "what L2 keeps between waves", INF, 40e6, 0.5, scale="l2_bytes"
+    ),
+    "warm_hit_share": _share("share of a warm L2's data that hits", 1.0, 0.8, 0.2),
     "load_startup_us": _time("a DMA warp busy issuing a tile-load", 0.03),
     "load_issue_us": _time("least time of a step's loads", 0.08, family=True),
     "load_latency_us": _time("from transfer to data visible, overlapped", 0.15, family=True),
@@ -105,11 +129,14 @@ PARAMETERS: dict[str, Parameter] = {
     "dram_latency_first_us": _time("latency of a miss in the first wave", 0.55),
     "dram_latency_us": _time("latency of a miss later", 0.5),
     "sharing": Parameter("1", "s CTAs share a tile: misses / (1 + x log s)", 0.0, 0.15),
-    "latency_exposure": Parameter("1", "share of latency beside transfer not hidden", 1.0, 0.1),
-    "compute_throughput_flop_per_us": _rate("an SM's matrix unit", 7.8e6, unit="flop/µs"),
+    "latency_exposure": _share("share of latency beside transfer not hidden", 1.0, 0.1),
+    "compute_throughput_flop_per_us": _rate(
+        "an SM's matrix unit at the data sheet's clock", 7.2e6, unit="flop/µs", scale="flop"
+    ),
     "compute_throughput_bytes_per_us": _rate("the paper's basis", 25e3),
     "smem_throughput_bytes_per_us": _rate("operands from shared memory", 230e3),
     "spill_throughput_bytes_per_us": _rate("accumulators that spill", 20e3),
+    "clock_rise": Parameter("1", "how far short kernels' clock is above it", 0.0, 0.08, 0.1),
     "clock_drop": Parameter("1", "slow-down at 1000 TFLOP/s for long", 0.0, 0.23),
     "compute_startup_us": _time("a step's fixed MATH time", 0.02, family=True),
     "sync_us": _time("a step's semaphores", 0.01, family=True),
@@ -119,7 +146,7 @@ PARAMETERS: dict[str, Parameter] = {
     "dram_softness": Parameter("1", "more of it where DRAM sets the rate", 0.0, 1.0, 0.5),
     "store_throughput_bytes_per_us": _rate("an SM's epilogue", 52e3, family=True),
     "direct_throughput_bytes_per_us": _rate("stores straight from registers", 5e3, family=True),
-    "drain_throughput_bytes_per_us": _rate("the last wave's stores, all SMs", 6.3e6),
+    "drain_throughput_bytes_per_us": _rate("the last wave's stores, all SMs", 6.3e6, scale="l2"),
     "epilogue_startup_us": _time("an epilogue's fixed time", 0.3, family=True),
     "overhead_hidden": Parameter("odds", "of a CTA's overhead hiding", 0.0, 0.9, family=True),
 }

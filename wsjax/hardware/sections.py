@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from wsjax.hardware import checks
 from wsjax.hardware.parameters import PARAMETERS as REGISTRY
+from wsjax.hardware.peaks import Peaks
 from wsjax.schema import COLUMNS, DTYPES, LIMITERS, SCHEDULES, Facts
 
 PARAMETERS = tuple(REGISTRY)
@@ -31,7 +32,7 @@ def unused_key(basis: str) -> str:
     return BASIS_KEYS["bytes" if basis == "flops" else "flops"]
 
 
-_AT_TOP = dict.fromkeys(FACTS, "at the top, above the tables")
+_AT_TOP = dict.fromkeys((*FACTS, *Peaks._fields), "at the top, above the tables")
 _UNDER = dict.fromkeys(PARAMETERS, "under [parameters]")
 _UNDER |= dict.fromkeys(FAMILY, "under [family]")
 CALIBRATION: dict[str, checks.Check] = {
@@ -52,6 +53,7 @@ CALIBRATION: dict[str, checks.Check] = {
 TABLES = {
     "parameters": Section(dict.fromkeys(PARAMETERS, checks.parameter), _AT_TOP),
     "family": Section(dict.fromkeys(FAMILY, checks.parameter), _UNDER | _AT_TOP),
+    "peak_flop_per_us": Section(dict.fromkeys(DTYPES, checks.ratio), {}),
     "compute_ratio": Section(dict.fromkeys(DTYPES, checks.ratio), {}),
     "standard_errors": Section(dict.fromkeys(PARAMETERS, checks.error), _AT_TOP),
     "calibration": Section(CALIBRATION, {}),
@@ -60,9 +62,11 @@ TABLES = {
 }
 TOP = Section(
     dict.fromkeys(FACTS, checks.fact)
+    | dict.fromkeys(Peaks._fields, checks.ratio)
     | {
         "name": checks.name,
         "base": checks.name,
+        "like": checks.name,
         "note": checks.text,
         "calibrated": checks.boolean,
         "compute_basis": checks.basis,

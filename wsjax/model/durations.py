@@ -5,8 +5,9 @@ W = 2 block_m block_n block_k flop. With the bytes of `traffic`, in a wave of `a
 
     ports    = max(bytes / load_throughput, active (coalesced bytes + stores) / l2_throughput)
                * slowdown
-    load     = max(load_issue * slowdown, ports + dram bytes / dram_throughput
-               + outside bytes / load_throughput * (1 + out_of_bounds_cost * active / sms))
+               + outside bytes / load_throughput * (1 + out_of_bounds_cost * active / sms)
+    load     = max(load_issue * slowdown, ports, dram bytes / dram_throughput), and of the shorter
+               of the last two the share dram_exposure that is not hidden under the other
     latency  = (load_latency + box bytes / latency_throughput + crowding_latency * active / sms)
                * slowdown + miss share * dram_latency
                of which the transfer hides all but a share, latency_exposure, of what it can
@@ -111,7 +112,7 @@ def costs(machine: Machine) -> Costs:
         l2=1.0 / p.l2_throughput_bytes_per_us,
         dram=1.0 / p.dram_throughput_bytes_per_us,
         latency=1.0 / p.latency_throughput_bytes_per_us,
-        flop=1.0 / (p.compute_throughput_flop_per_us * machine.rate),
+        flop=1.0 / (p.compute_throughput_flop_per_us * (1.0 + p.clock_rise) * machine.rate),
         paper=1.0 / p.compute_throughput_bytes_per_us,
         smem=1.0 / p.smem_throughput_bytes_per_us,
         spill=1.0 / p.spill_throughput_bytes_per_us,
@@ -291,13 +292,22 @@ def _arrivals(
         ports_us = jnp.maximum(scaled(cost.load, wave.ctas) * t.inside_bytes, slices_us) * slowdown
         dram_us = scaled(cost.dram, wave.dram_bytes)
         filling = scaled(p.out_of_bounds_cost, wave.share)
-        return ports_us + dram_us + outside_us * (1.0 + filling), dram_us
+        filled_us = ports_us + outside_us * (1.0 + filling)
+        return _overlapped(p.dram_exposure, filled_us, dram_us), dram_us
 
     moved = [move(wave) for wave in waves]
     if is_number(p.dram_softness, 0.0):
         return [_Arrival(moved_us, 0.0) for moved_us, _ in moved]
     per_moved = inverses(*(jnp.maximum(moved_us, TINY) for moved_us, _ in moved))
     return [_Arrival(us, dram * per) for (us, dram), per in zip(moved, per_moved, strict=True)]
+
+
+def _overlapped(exposure, first_us, second_us):
+    """The longer of two times and of the shorter one the share that is exposed."""
+    if is_number(exposure, 1.0):
+        return first_us + second_us
+    longer_us = jnp.maximum(first_us, second_us)
+    return longer_us + exposure * jnp.minimum(first_us, second_us)
 
 
 def _step(

@@ -7,13 +7,14 @@ machine).
 
 **Price of a byte.** A row pitch that is no multiple of 128 B costs `pitch_cost` more at odd
 multiples of 16 B, 0.32 of that at 32 B, 0.16 at 64 B. Rows of less than 128 B along k cost
-`short_row_cost` more.
+`short_row_cost` more. In DRAM a byte is a byte.
 
 **DRAM.** A wave loads its unique tiles once. Of what a later wave could reuse from L2, the share
 miss(v) = v^3 / (v^3 + capacity^3) is gone, v being the bytes touched in between: A is needed
 again by each wave of its group of rows, B by each pass over the groups. What L2 takes in while it
-still holds dirty lines of before pushes one of them out. A CTA that shares its tile with s - 1
-others misses 1 + sharing log s times less, for whoever comes first fetches it for all.
+still holds lines of before pushes one of them out, of which `dirty_share` have to be written. A
+CTA that shares its tile with s - 1 others misses 1 + sharing log s times less, for whoever comes
+first fetches it for all.
 
 Measured on one H200 (see the design's section 2.4); all effects vanish in a neutral machine.
 """
@@ -71,12 +72,12 @@ def traffic(
     per, per_capacity = r.per, 1.0 / p.l2_capacity_bytes
     depth_bytes = c.k * in_bytes * per.k_tiles
     warm = c.l2_state * 1.0
-    price_a, price_b, dram_a, dram_b = _prices(c, r, p, in_bytes)
+    price_a, price_b, pitch_a, pitch_b = _prices(c, r, p, in_bytes)
     rows, cols = c.m * per.tiles_m, c.n * per.tiles_n
     a_bytes, b_bytes = rows * depth_bytes, cols * depth_bytes
     slot_bytes = (c.block_m + c.block_n) * c.block_k * in_bytes
     row_bytes = jnp.minimum(c.k, c.block_k) * in_bytes
-    box_bytes = jnp.minimum(c.m, c.block_m) * dram_a + jnp.minimum(c.n, c.block_n) * dram_b
+    box_bytes = jnp.minimum(c.m, c.block_m) * pitch_a + jnp.minimum(c.n, c.block_n) * pitch_b
     inside_a, inside_b = price_a * a_bytes, price_b * b_bytes
 
     some = jnp.minimum(COALESCING_CTAS, r.active)
@@ -111,9 +112,11 @@ def traffic(
     most = jnp.maximum(jnp.maximum(left, refilled), TINY)
     per_later = per.k_tiles * per_turn
     again_a, again_b = again_a * per_later, again_b * per_later
-    first = (wave.a_bytes * dram_a + wave.b_bytes * dram_b) * absent
-    later = (again_a * dram_a + again_b * dram_b) * absent
+    first = (wave.a_bytes + wave.b_bytes) * absent
+    later = (again_a + again_b) * absent
     stored = rows * cols * out_bytes * per.k_tiles
+
+    written = stored * r.active * (1.0 - warm)
 
     miss_a, miss_b = _missing(p, r.active * per_span_a, r.active * per_span_b)
     part_a = jnp.sqrt(jnp.clip(again_a * per_a, 1e-6, 1.0))
@@ -125,8 +128,8 @@ def traffic(
         slices_bytes=inside_a + inside_b - COALESCED_SHARE * merged,
         box_bytes=jnp.maximum(slot_bytes, box_bytes * row_bytes),
         stored_bytes=stored,
-        dram_first_bytes=first * (1.0 + per_filled),
-        dram_later_bytes=later * (1.0 + left * per_most) + stored * r.active * (1.0 - warm),
+        dram_first_bytes=first * (1.0 + p.dirty_share * per_filled),
+        dram_later_bytes=later * (1.0 + p.dirty_share * left * per_most) + written,
         miss_first=absent * (1.0 - (1.0 - miss_a) * (1.0 - miss_b)),
         miss_later=absent * (1.0 - (1.0 - part_a * miss_a) * (1.0 - part_b * miss_b)),
         a_share=c.block_m * per.edges,
@@ -202,9 +205,9 @@ def _prices(
         share = 1.0
         for multiple, part in reversed(PITCHES):
             share = jnp.where(jnp.floor(pitch * (1.0 / multiple)) * multiple == pitch, part, share)
-        in_dram = 1.0 + p.pitch_cost * share
-        return in_dram * jnp.where(across, 1.0, short), in_dram
+        long_rows = 1.0 + p.pitch_cost * share
+        return long_rows * jnp.where(across, 1.0, short), long_rows
 
-    at_a, dram_a = price(a_across, c.k, c.m)
-    at_b, dram_b = price(b_across, c.k, c.n)
-    return at_a, at_b, dram_a, dram_b
+    at_a, pitch_a = price(a_across, c.k, c.m)
+    at_b, pitch_b = price(b_across, c.k, c.n)
+    return at_a, at_b, pitch_a, pitch_b
