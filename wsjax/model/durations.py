@@ -112,7 +112,7 @@ def costs(machine: Machine) -> Costs:
         l2=1.0 / p.l2_throughput_bytes_per_us,
         dram=1.0 / p.dram_throughput_bytes_per_us,
         latency=1.0 / p.latency_throughput_bytes_per_us,
-        flop=1.0 / (p.compute_throughput_flop_per_us * (1.0 + p.clock_rise) * machine.rate),
+        flop=1.0 / (p.compute_throughput_flop_per_us * machine.rate) / (1.0 + p.clock_rise),
         paper=1.0 / p.compute_throughput_bytes_per_us,
         smem=1.0 / p.smem_throughput_bytes_per_us,
         spill=1.0 / p.spill_throughput_bytes_per_us,
