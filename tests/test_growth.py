@@ -74,7 +74,8 @@ def test_without_alignment_time_falls_seldom_and_by_little(side):
 @pytest.mark.parametrize("side", ["m", "n", "k"])
 def test_aligned_sizes_seldom_take_less_by_a_tile_more(side):
     found = ratios(side, 128, drawn(3, PIPELINED, 128), ())
-    assert np.mean(found < 1 - 1e-9) < 0.003
+    assert np.mean(found < 1 - 1e-9) < 0.005
+    assert np.mean(found < 0.99) < 0.002
     assert found.min() > 0.98
 
 
@@ -82,8 +83,9 @@ def test_aligned_sizes_seldom_take_less_by_a_tile_more(side):
 def test_serial_kernels_neither(side):
     """Also where one more tile begins to share an SM."""
     found = ratios(side, 128, drawn(4, ("serial",), 128), ())
-    assert np.mean(found < 1 - 1e-9) < 0.003
-    assert found.min() > 0.98
+    assert np.mean(found < 1 - 1e-9) < 0.005
+    assert np.mean(found < 0.99) < 0.002
+    assert found.min() > 0.96
 
 
 def test_alignment_shows():

@@ -338,7 +338,7 @@ def test_mistakes_in_sections(section, expected):
 
 def test_all_mistakes_at_once():
     text = """
-    hardware = ["h20", "toy"]
+    hardware = ["h200x", "toy"]
     [columns]
     m = "128"
     n = []

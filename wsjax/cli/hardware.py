@@ -13,9 +13,9 @@ HARDWARE_HELP = """The machines that wsjax knows, and their files.
 
 A machine is a TOML file: facts (`sms`, `smem_bytes_per_sm` and `warp_size` are required) and
 continuous parameters, each optional with a neutral default, so that a minimal file is the paper's
-machine. Copy one (`wsjax hardware show toy > mine.toml`) and give its path to `--hardware`, or begin
-with `wsjax hardware new`: a few facts and a machine that it is like, whose parameters are scaled.
-Rates of a data sheet stand in a file as facts, and bound the parameters.
+machine. Copy one (`wsjax hardware show toy > mine.toml`) and give its path to `--hardware`, or
+begin with `wsjax hardware new`: a few facts and a machine that it is like, whose parameters are
+scaled. Rates of a data sheet stand in a file as facts, and bound the parameters.
 
 - `h200` is `h200-cutlass`: fitted to measured CUTLASS kernels. `h200-gluon` is the same machine
   with kernels written in Triton's Gluon. Predictions come with a 90 % interval (`time_us_lo`,
