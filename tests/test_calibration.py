@@ -175,6 +175,7 @@ def test_slopes_are_the_exact_models(truth):
     sample = fit.sample(inputs, rows.time_us, np.zeros(len(rows)), np.ones(len(rows)))
     with rounds.jax.enable_x64(True):
         _, slope = fit.log_times(z, prior, sample)
+        slope = slope / prior.log_spread(z)
     position, step = list(PARAMETERS).index("launch_us"), 1e-4
     moved = [
         rounds.exact_times(

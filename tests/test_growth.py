@@ -66,7 +66,7 @@ def test_time_never_falls_without_alignment_and_raster(side, by):
 @pytest.mark.parametrize("side", ["m", "n", "k"])
 def test_without_alignment_time_falls_seldom_and_by_little(side):
     found = ratios(side, 8, drawn(2, PIPELINED, 8), ALIGNMENT)
-    assert np.mean(found < 1 - 1e-9) < 0.02
+    assert np.mean(found < 1 - 1e-9) < 0.03
     assert np.mean(found < 0.99) < 0.002
     assert found.min() > 0.94
 

@@ -143,7 +143,7 @@ PARAMETERS: dict[str, Parameter] = {
     "drain_us": _time("draining the MMAs of 64 of k, if none stays in flight", 0.035, family=True),
     "mma_queue": Parameter("MMAs", "MMAs that issue ahead", INF, 7.0, 0.5, family=True),
     "softness": Parameter("1", "of the bounds of a step's period", 0.0, 0.005, family=True),
-    "dram_softness": Parameter("1", "more of it where DRAM sets the rate", 0.0, 1.0, 0.5),
+    "dram_softness": Parameter("1", "more of it where DRAM sets the rate", 0.0, 0.15),
     "store_throughput_bytes_per_us": _rate("an SM's epilogue", 52e3, family=True),
     "direct_throughput_bytes_per_us": _rate("stores straight from registers", 5e3, family=True),
     "drain_throughput_bytes_per_us": _rate("the last wave's stores, all SMs", 6.3e6, scale="l2"),
