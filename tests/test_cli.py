@@ -102,11 +102,11 @@ def test_an_illegal_configuration(capsys):
             ],
         ),
         ("predict -m 3.5", ["'3.5' is not a whole number"]),
-        (f"{H200} --hardware h20", ["did you mean 'h200'?"]),
+        (f"{H200} --hardware h200x", ["did you mean 'h200'?"]),
         (f"{H200} --tils 3", ["--tils", "--tile"]),
         ("predikt", ["predict"]),
         (
-            f"{H200.replace('-k 4096', '-k 0')} --hardware h20",
+            f"{H200.replace('-k 4096', '-k 0')} --hardware h200x",
             ["did you mean 'h200'?", "-k: 0 is out of range; nearest valid: 1"],
         ),
         (H200.replace("128x128x64", "１２８x128x64"), ["is no tile; write it as 128x128x64"]),
@@ -115,14 +115,14 @@ def test_an_illegal_configuration(capsys):
         ("predict --table a.csv", ["--table and --out go together"]),
         ("predict --table a.csv -m 4", ["--table and --out go together", "-m: not with --table"]),
         (
-            "predict --table nowhere.csv --out b.doc --hardware h20",
+            "predict --table nowhere.csv --out b.doc --hardware h200x",
             ["nowhere.csv: no such file", "b.doc: a table's name ends in", "did you mean 'h200'?"],
         ),
         ("predict --table a.csv --out b.csv -m 4 --json", ["-m, --json: not with --table"]),
         ("predict --table nowhere.csv --out b.csv", ["nowhere.csv: no such file"]),
         ("predict --table nowhere.csv --out b.doc", ["b.doc: a table's name ends in"]),
         ("sweep nowhere.toml", ["nowhere.toml"]),
-        ("hardware show h20", ["did you mean 'h200'?"]),
+        ("hardware show h200x", ["did you mean 'h200'?"]),
     ],
 )
 def test_mistakes(capsys, command, messages):

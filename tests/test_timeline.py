@@ -166,7 +166,7 @@ def test_a_kernel_too_long_to_play_still_ends_when_it_should(schedule, dma_warps
     assert len(rest.step) > 500
     gaps = rest.begin_us[1:] - rest.end_us[:-1]
     assert np.all(gaps < 0.01 * (t.time_us - t.steps.end[-1]))
-    assert sum(parts(t).values()) == pytest.approx(1, abs=0.02)
+    assert sum(parts(t).values()) == pytest.approx(1, abs=0.03)
 
 
 @settings(deadline=None, max_examples=150)
@@ -225,7 +225,7 @@ def test_what_limits_a_step_is_named():
 
 def test_mistakes():
     with pytest.raises(InputError) as caught:
-        trace("h20", m=0, block=3, schedule="pingpung")
+        trace("h200x", m=0, block=3, schedule="pingpung")
     said = str(caught.value)
     for words in (
         "did you mean 'h200'?",
