@@ -163,3 +163,11 @@ def test_the_verb(capsys, monkeypatch):
     assert {one["name"] for one in found["resources"]} == {"SM's load port", "matrix unit", "ring"}
     assert main(["explain", "-m", "4"]) == 2
     assert "--tile: missing; give -m, -n, -k and --tile" in capsys.readouterr().err
+
+
+def test_the_dram_roof_is_the_data_sheets():
+    """16 MB of A and B and 32 MB of C in bf16, at an H200's 4.8 TB/s."""
+    problem = {"m": 4096, "n": 4096, "k": 1024, "block_m": 128, "block_n": 128, "block_k": 64}
+    found = explain("h200", **problem, stages=4)
+    moved = 2 * (4096 * 1024 + 1024 * 4096 + 4096 * 4096)
+    assert found.roof.dram_us == pytest.approx(moved / 4.8e6)

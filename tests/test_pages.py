@@ -330,7 +330,7 @@ def test_roofs_are_those_of_the_machine():
         rate = h200.parameters.compute_throughput_flop_per_us * sms / 1e6
         assert found["sms"] == sms
         assert found["peak"]["fp8_e4m3"] == 2 * rate
-        assert found["dram"] == h200.parameters.dram_throughput_bytes_per_us
+        assert found["dram"] == h200.peaks.dram_bytes_per_us == 4.8e6
     assert sweep_page.roofs(paper, {"sms": 10})["peak"] == {}
     assert math.isinf(sweep_page.roofs(paper, {"sms": 10})["dram"])
 

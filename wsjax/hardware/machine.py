@@ -105,6 +105,13 @@ class Hardware:
         return DataSheet(self.facts, self.peaks, self.peak_flop_per_us, self.compute_ratio)
 
     @property
+    def dram_roof_bytes_per_us(self) -> float:
+        """The rate of DRAM that no kernel exceeds: the data sheet's, or, where the file has none,
+        the parameter."""
+        fact = self.peaks.dram_bytes_per_us
+        return fact if fact < INF else self.parameters.dram_throughput_bytes_per_us
+
+    @property
     def ceilings(self) -> dict[str, float]:
         """The most that parameters can be, for those that are bounded."""
         return ceilings(self.sheet)

@@ -35,6 +35,13 @@ def scaled(cost: Number, amount: Number) -> Number:
     return 0.0 if is_number(cost, 0.0) else cost * amount
 
 
+def overlapped(exposure: Number, first: Number, second: Number) -> Number:
+    """The longer of two times and of the shorter one the share that the longer does not hide."""
+    if is_number(exposure, 1.0):
+        return first + second
+    return jnp.maximum(first, second) + exposure * jnp.minimum(first, second)
+
+
 @jax.custom_jvp
 def _inverse(x: Number) -> Number:
     return abs(1.0 / x)

@@ -38,6 +38,7 @@ from wsjax.model.arithmetic import (
     inverse,
     inverses,
     is_number,
+    overlapped,
     scaled,
     soft_max,
 )
@@ -283,31 +284,20 @@ def ctas_per_sm(c: Configuration, machine: Machine) -> Number:
 def _arrivals(
     t: Traffic, p: Parameters, cost: Costs, slowdown: Number, *waves: _Wave
 ) -> list[_Arrival]:
-    """The `_Arrival` of each wave."""
     outside_us = scaled(cost.load, t.outside_bytes)
 
     def move(wave: _Wave) -> tuple[Number, Number]:
-        slices_bytes = t.slices_bytes + t.stored_bytes * wave.stores
-        slices_us = scaled(cost.l2, wave.active * slices_bytes)
+        slices_us = scaled(cost.l2, wave.active * (t.slices_bytes + t.stored_bytes * wave.stores))
         ports_us = jnp.maximum(scaled(cost.load, wave.ctas) * t.inside_bytes, slices_us) * slowdown
+        ports_us += outside_us * (1.0 + scaled(p.out_of_bounds_cost, wave.share))
         dram_us = scaled(cost.dram, wave.dram_bytes)
-        filling = scaled(p.out_of_bounds_cost, wave.share)
-        filled_us = ports_us + outside_us * (1.0 + filling)
-        return _overlapped(p.dram_exposure, filled_us, dram_us), dram_us
+        return overlapped(p.dram_exposure, ports_us, dram_us), dram_us
 
     moved = [move(wave) for wave in waves]
     if is_number(p.dram_softness, 0.0):
         return [_Arrival(moved_us, 0.0) for moved_us, _ in moved]
     per_moved = inverses(*(jnp.maximum(moved_us, TINY) for moved_us, _ in moved))
     return [_Arrival(us, dram * per) for (us, dram), per in zip(moved, per_moved, strict=True)]
-
-
-def _overlapped(exposure, first_us, second_us):
-    """The longer of two times and of the shorter one the share that is exposed."""
-    if is_number(exposure, 1.0):
-        return first_us + second_us
-    longer_us = jnp.maximum(first_us, second_us)
-    return longer_us + exposure * jnp.minimum(first_us, second_us)
 
 
 def _step(

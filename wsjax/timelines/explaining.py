@@ -91,7 +91,7 @@ class Waves(NamedTuple):
 
 class Roof(NamedTuple):
     """The least times that the machine's rates allow, in µs: for the flop, and for A, B and C from
-    and to DRAM once; NaN where the machine has no such rate."""
+    and to DRAM once, at the data sheet's rate; NaN where the machine has no such rate."""
 
     compute_us: float
     dram_us: float
@@ -350,7 +350,7 @@ def roof(c: Configuration, machine: Hardware) -> Roof:
     in_bytes, out_bytes = float(m.in_bytes[0]), float(m.out_bytes[0])
     moved = c.batch * ((c.m * c.k + c.k * c.n) * in_bytes + c.m * c.n * out_bytes)
     flop = 2.0 * c.m * c.n * c.k * c.batch
-    dram = p.dram_throughput_bytes_per_us
+    dram = machine.dram_roof_bytes_per_us
     finite = np.isfinite([rate, dram])
     return Roof(
         flop / rate if finite[0] else float("nan"), moved / dram if finite[1] else float("nan")

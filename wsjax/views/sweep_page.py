@@ -317,7 +317,7 @@ def roofs(machine: Hardware, swept: Mapping[str, float]) -> dict[str, Any]:
     counted = machine.compute_basis == "flops" and math.isfinite(peak)
     return {
         "sms": sms,
-        "dram": value("dram_throughput_bytes_per_us"),
+        "dram": swept.get("dram_throughput_bytes_per_us", machine.dram_roof_bytes_per_us),
         "peak": {dtype: peak * ratio for dtype, ratio in machine.compute_ratio.items()}
         if counted
         else {},
