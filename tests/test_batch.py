@@ -1,6 +1,7 @@
 """The spine against the reference: configurations in, times and waits out, whatever the method."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from reference import Case, simulate
 
 from wsjax.engine import batch
 from wsjax.engine.programs import _fields
-from wsjax.hardware.machine import load_hardware, parse_hardware
+from wsjax.hardware.machine import Hardware, load_hardware
 from wsjax.model import periodic
 from wsjax.schema.columns import COLUMNS, METHODS, SCHEDULES, Configuration, with_defaults
 from wsjax.schema.limits import REASONS
@@ -19,7 +20,23 @@ from wsjax.spec.sweep_files import load_spec
 
 QUICKSTART = Path(__file__).parents[1] / "sweeps" / "quickstart.toml"
 TOY = load_hardware("toy")
-H200 = load_hardware("h200-datasheet")
+PAPERS = (
+    "launch_us",
+    "load_throughput_bytes_per_us",
+    "load_latency_us",
+    "compute_throughput_flop_per_us",
+    "store_throughput_bytes_per_us",
+)
+"""The parameters that the simulator written by hand knows: of the others this H200 has none."""
+
+
+def paper_like(machine: Hardware) -> Hardware:
+    given = {name: getattr(machine.parameters, name) for name in PAPERS}
+    parameters = TOY.parameters._replace(**given)
+    return replace(TOY, name=machine.name, facts=machine.facts, parameters=parameters)
+
+
+H200 = paper_like(load_hardware("h200-datasheet"))
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
@@ -102,7 +119,6 @@ def test_random_configurations_equal_the_reference(hardware):
     rows = 800
     columns = random_columns(3, rows)
     overrides = {"load_startup_us": 0.02, "epilogue_startup_us": 0.4, "sync_us": 0.01}
-    hardware = parse_hardware(hardware.text)
     found = batch.evaluate(columns, hardware, overrides)
     machine = hardware.__class__(
         hardware.name, hardware.facts, hardware.parameters._replace(**overrides)

@@ -117,7 +117,7 @@ def test_infeasible(run):
         (("--max-smem-bytes", "0"), "whole number above 0, not 0"),
         (("--timeout", "-1"), "seconds above 0"),
         (("--space", "nowhere.toml"), "can't read this space file"),
-        (("--hardware", "h201"), "did you mean 'h200'"),
+        (("--hardware", "h200x"), "did you mean 'h200'"),
         (("--encoding", "table"), "valid: sweep, events"),
         (("--wher", "stages < 1"), "--wher"),
     ],
