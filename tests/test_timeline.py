@@ -152,9 +152,8 @@ def test_slices_keep_the_waits_however_condensed(schedule, dma_warps):
 @pytest.mark.parametrize("dma_warps", [1, 2])
 @pytest.mark.parametrize("schedule", ["persistent", "pingpong"])
 def test_a_kernel_too_long_to_play_still_ends_when_it_should(schedule, dma_warps):
-    t = trace(
-        "h200", m=256, n=65536, k=2**24, **BIG, schedule=schedule, dma_warps=dma_warps, math_warps=8
-    )
+    choices = {"schedule": schedule, "dma_warps": dma_warps, "math_warps": 8, "mma_in_flight": 0}
+    t = trace("h200", m=256, n=65536, k=2**24, **BIG, **choices)
     assert not t.complete
     found = slices(t, 1000)
     assert len(found.step) < 20_000
