@@ -12,10 +12,9 @@ The values themselves are judged by `wsjax.schema`. Called by `wsjax.sweeps`, `w
 
 from wsjax.spec.spaces import FACTS, Space, load_space
 from wsjax.spec.sweep_files import GIVEN, PRECISIONS, Spec, load_spec, parse_spec, split
-from wsjax.spec.where import ARRAYS, Filter, Logic, Predicate, filter_of, parse
+from wsjax.spec.where import Filter, Logic, Predicate, filter_of, parse
 
 __all__ = [
-    "ARRAYS",
     "FACTS",
     "GIVEN",
     "PRECISIONS",
