@@ -21,21 +21,21 @@ test: .venv/ready-dev
 	$(BIN)/pytest -q -n 2 --dist loadfile
 
 bench: .venv/ready-dev
-	$(BIN)/python tests/bench.py
+	$(BIN)/python tests/slow/bench.py
 
 ray: .venv/ready-dev
 	$(BIN)/python -m pip install --quiet --group ray
-	$(BIN)/pytest -q tests/ray_cluster.py
+	$(BIN)/pytest -q tests/slow/ray_cluster.py
 
 kill: .venv/ready-dev
-	$(BIN)/python tests/kill.py
+	$(BIN)/python tests/slow/kill.py
 
 crosscheck: .venv/ready-dev
-	$(BIN)/python tests/crosscheck.py
+	PYTHONPATH=tests/support $(BIN)/python tests/slow/crosscheck.py
 
 browser: .venv/ready-dev
 	$(BIN)/python -m pip install --quiet --group browser
-	$(BIN)/python tests/browser.py
+	PYTHONPATH=tests/support $(BIN)/python tests/slow/browser.py
 
 TABLES ?= ../shared/data/h200
 H200 := wsjax/hardware/h200

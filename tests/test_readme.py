@@ -12,14 +12,13 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 import pytest
+from paths import DATA, ROOT
 
 from wsjax.cli.main import main
 from wsjax.hardware.machine import load_hardware
 from wsjax.spec.sweep_files import parse_spec
 from wsjax.sweeps.run import sweep
 
-ROOT = Path(__file__).parent.parent
-DATA = Path(__file__).parent / "data"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(kind, text) for kind, text in BLOCK.findall((ROOT / "README.md").read_text("utf-8"))]
 ELSEWHERE = {

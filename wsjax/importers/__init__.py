@@ -29,7 +29,7 @@ To add a format `foo`:
    business.
 2. Name it in `formats/__init__.py`, before those whose files it would be taken for.
 
-Its values get a sample in `tests/test_importers_golden.py`.
+Its values get a sample in `tests/importers/test_importers_golden.py`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -41,12 +41,12 @@ of events for Z3 in `wsjax.search` (`kernel`), sweeps that keep the fastest rows
    `is_number(p.my_cost, neutral)`, so that machines without it compile and run as before; and a
    line in the module's equations. A duration that two waves have differently goes through
    `_step`, which is called for each wave.
-3. `tests/test_physics.py`: what the term does, and that the neutral value changes no bit.
+3. `tests/model/test_physics.py`: what the term does, and that the neutral value changes no bit.
 
 `bounds` takes durations at their least. If the term makes something *shorter*, or depends on a
-column in `RELAXED`, read its docstring: `tests/test_bounds.py` draws all parameters and fails where
-the bound is no bound. A term stays only if held-out error falls: `wsjax calibrate`, then
-`wsjax.ablate`.
+column in `RELAXED`, read its docstring: `tests/model/test_bounds.py` draws all parameters and
+fails where the bound is no bound. A term stays only if held-out error falls: `wsjax calibrate`,
+then `wsjax.ablate`.
 
 **What to read next.** `wsjax.model.events`, then `wsjax.model.durations`; `wsjax.engine` for how it
 is compiled; `wsjax.timelines` for its events one by one.

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from paths import SWEEPS
 from reference import Case, simulate
 
 from wsjax.engine import batch
@@ -18,7 +18,7 @@ from wsjax.schema.columns import COLUMNS, METHODS, SCHEDULES, Configuration, wit
 from wsjax.schema.limits import REASONS
 from wsjax.spec.sweep_files import load_spec
 
-QUICKSTART = Path(__file__).parents[1] / "sweeps" / "quickstart.toml"
+QUICKSTART = SWEEPS / "quickstart.toml"
 TOY = load_hardware("toy")
 PAPERS = (
     "launch_us",

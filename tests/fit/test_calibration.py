@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from paths import DATA
 
 from wsjax.cli.main import main
 from wsjax.errors import InputError
@@ -21,7 +22,6 @@ from wsjax.hardware.machine import Hardware, load_hardware, parse_hardware
 from wsjax.hardware.parameters import PARAMETERS
 from wsjax.schema.columns import COLUMNS, GEMM
 
-DATA = Path(__file__).parent / "data"
 GLUON = DATA / "h200_gemm_ws_excerpt.csv.gz"
 START = load_hardware("h200-datasheet")
 NOISE = 0.02

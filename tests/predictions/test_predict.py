@@ -8,13 +8,13 @@ project's measured tables of CUTLASS 4.2 sm90 kernels and of a GEMM in Triton's 
 import gzip
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from paths import DATA
 
 import wsjax
 from wsjax.errors import InputError
@@ -25,7 +25,6 @@ from wsjax.predictions import predict_table
 from wsjax.schema.columns import PREDICTION_COLUMNS
 from wsjax.tables.parquet import read_metadata, read_table, write_table
 
-DATA = Path(__file__).parent / "data"
 CUTLASS = DATA / "h200_cutlass_ws_excerpt.csv.gz"
 GLUON = DATA / "h200_gemm_ws_excerpt.csv.gz"
 TOY = {"m": 512, "n": 512, "k": 256, "block_m": 128, "block_n": 128, "block_k": 64, "stages": 2}

@@ -3,10 +3,10 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import pytest
+from paths import DATA
 
 from wsjax import __version__, predictions
 from wsjax.cli.main import main
@@ -16,7 +16,6 @@ from wsjax.hardware.machine import hardware_names, load_hardware
 from wsjax.schema.columns import INTERVAL_COLUMNS, PREDICTION_COLUMNS
 from wsjax.tables.parquet import read_table
 
-DATA = Path(__file__).parent / "data"
 TOY = "predict -m 512 -n 512 -k 256 --tile 128x128x64 --stages 2 --schedule serial --hardware toy"
 H200 = "predict -m 4096 -n 4096 -k 4096 --tile 128x128x64 --stages 4 --schedule pingpong"
 

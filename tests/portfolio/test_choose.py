@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from paths import DATA
 
 import wsjax
 from wsjax.cli.main import main
@@ -23,7 +24,6 @@ from wsjax.portfolio import choosing
 from wsjax.portfolio.export import Point, cutlass_patterns, loss_svg
 from wsjax.tables.parquet import read_metadata
 
-DATA = Path(__file__).parent / "data"
 MEASURED = DATA / "h200_cutlass_ws_problems.csv.gz"
 WORKLOAD = pd.DataFrame(
     {

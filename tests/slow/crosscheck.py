@@ -11,11 +11,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from paths import SWEEPS
 from reference import Case, simulate
 from rich.console import Console
 from rich.table import Table
@@ -40,7 +40,7 @@ from wsjax.spec.axes import column_axis
 from wsjax.spec.spaces import Space
 from wsjax.spec.sweep_files import load_spec
 
-PAPER = Path(__file__).parents[1] / "sweeps" / "paper.toml"
+PAPER = SWEEPS / "paper.toml"
 LARGE = {
     "block_m": {"from": 64, "to": 256, "step": 64},
     "block_n": {"from": 16, "to": 256, "step": 8},

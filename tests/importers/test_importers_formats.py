@@ -8,19 +8,18 @@ ai-dynamo/aiconfigurator (095f58a, Apache-2.0). All other text here was written 
 """
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paths import DATA
 
 from wsjax.errors import InputError
 from wsjax.importers import Imported, kernel_names, read
 from wsjax.importers.outcome import REASONS
 from wsjax.schema.columns import COLUMNS
 
-DATA = Path(__file__).parent / "data"
 SM90 = "cutlass3x_sm90_tensorop_s64x128x16gemm_bf16_bf16_f32_bf16_bf16"
 PINGPONG = f"{SM90}_128x128x64_2x1x1_0_tnn_align8_warpspecialized_pingpong_epi_tma"
 PROFILER = (

@@ -14,17 +14,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from invented import calibration_report
+from paths import DATA
 from playwright.sync_api import (  # pyright: ignore[reportMissingImports] (in group browser)
     Browser,
     Page,
     sync_playwright,
 )
-from test_pages import calibration_report
 
 import wsjax
 from wsjax.fit.reports import write_validation
 
-DATA = Path(__file__).parent / "data"
 READY_MS = 3_000
 MADE_S = 20
 SIZE_MB = 8

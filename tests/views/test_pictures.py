@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from paths import DATA
 
 from wsjax import trace
 from wsjax.cli.main import main
@@ -21,7 +22,7 @@ from wsjax.views import html, picture, picture_grid
 from wsjax.views.timeline_files import write_timeline
 from wsjax.views.timeline_text import timeline_text
 
-TRACED = Path(__file__).parent / "data" / "h200_trace_excerpt.csv.gz"
+TRACED = DATA / "h200_trace_excerpt.csv.gz"
 TOY = "-m 512 -n 512 -k 256 --tile 128x128x64 --stages 2 --schedule serial --hardware toy"
 SHAPE = {"m": 1024, "n": 4096, "k": 1024, "block_m": 128, "block_n": 128, "block_k": 64}
 

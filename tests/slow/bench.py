@@ -1,8 +1,8 @@
 """Speed on this machine: `make bench`. Rates are the best of several runs after compilation.
 
 Compare figures of one run with each other; a lone figure says as much about the machine's load.
-`python tests/bench.py WORDS` prints only the lines that hold all the words; with `--gpu` the lines
-that an accelerator is for.
+`python tests/slow/bench.py WORDS` prints only the lines that hold all the words; with `--gpu` the
+lines that an accelerator is for.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from wsjax.sweeps.shards import in_order
 from wsjax.sweeps.topk import TopK
 from wsjax.tables.parquet import shard_options
 
-SWEEPS = Path(__file__).parents[1] / "sweeps"
+SWEEPS = Path(__file__).parents[2] / "sweeps"
 QUICKSTART, BILLION = SWEEPS / "quickstart.toml", SWEEPS / "billion.toml"
 ROWS = 2_000_000
 SCAN_ROWS, SCAN_CHUNK = 262_144, 8_192

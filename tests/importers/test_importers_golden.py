@@ -1,7 +1,7 @@
 """The values of each format's rows, against a table that was checked by hand.
 
-After a change that is meant, `python tests/test_importers_golden.py` writes the table anew; read
-the difference before it is committed.
+After a change that is meant, run this file with `PYTHONPATH=tests/support python`: it writes the
+table anew; read the difference before it is committed.
 """
 
 import json
@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from test_importers_formats import AUTOTUNE, DATA, INDUCTOR, LONG, NSIGHT_SIZES, PINGPONG, heuristic
+from paths import DATA
+from test_importers_formats import AUTOTUNE, INDUCTOR, LONG, NSIGHT_SIZES, PINGPONG, heuristic
 from test_importers_kinds import BENCH, HEADER, NAMES, PLAIN_90, USUAL, profiled
 
 from wsjax.importers import FORMATS, read

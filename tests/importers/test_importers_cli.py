@@ -1,14 +1,12 @@
 """`wsjax import`, and other verbs on files of other tools' formats (see test_importers_formats)."""
 
-from pathlib import Path
-
 import pytest
+from paths import DATA
 
 import wsjax
 from wsjax.cli.main import main
 from wsjax.tables.parquet import read_metadata, read_table
 
-DATA = Path(__file__).parent / "data"
 TUNER = DATA / "kernel_tuner_rtx3090_gemm.json"
 PROFILER = DATA / "cutlass_profiler_tf32_tc.txt"
 WRONG = DATA / "cutlass_profiler_fp16_tc.txt"

@@ -4,18 +4,17 @@ The rows are real ones (excerpts of the H200 tables) that the starting file's fi
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from paths import DATA
 
 from wsjax.fit import identify, measured, priors, rounds
 from wsjax.fit import least_squares as fit
 from wsjax.hardware.machine import Hardware, load_hardware
 from wsjax.hardware.parameters import PARAMETERS
 
-DATA = Path(__file__).parent / "data"
 STARTS = {
     "h200-cutlass": ("h200-gluon", DATA / "h200_gemm_ws_excerpt.csv.gz"),
     "h200-gluon": ("h200-cutlass", DATA / "h200_cutlass_ws_excerpt.csv.gz"),

@@ -3,17 +3,16 @@
 import gzip
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from paths import SWEEPS
 
 from wsjax.errors import InputError
 from wsjax.schema.limits import checks
 from wsjax.spec.sweep_files import load_spec, parse_spec
 
-SWEEPS = Path(__file__).parent.parent / "sweeps"
 TILE = "block_m = 128\nblock_n = 128\nblock_k = 64\n"
 SIZES = "m = 64\nn = 64\nk = 64\n"
 GOOD = f'hardware = "toy"\n[columns]\n{SIZES}{TILE}'

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conditions import every_condition
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from test_where import every_condition
 
 import wsjax
 from wsjax.engine import batch

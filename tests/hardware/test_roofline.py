@@ -1,16 +1,15 @@
 """No prediction beats a machine's facts: unique bytes over DRAM's rate, flop over the peak."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+from paths import DATA
 
 import wsjax
 from wsjax.hardware import hardware_names, load_hardware
 from wsjax.schema import DTYPE_BYTES, DTYPES
 
-ROOFLINE = Path(__file__).parent / "data" / "roofline.csv"
+ROOFLINE = DATA / "roofline.csv"
 WITHOUT_FACTS = {"toy", "a6000-paper"}
 KNOWN = sorted({*hardware_names()} - WITHOUT_FACTS)
 

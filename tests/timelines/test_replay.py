@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from paths import DATA
 
 from wsjax.cli.main import main
 from wsjax.errors import InputError
@@ -16,7 +17,7 @@ from wsjax.timelines import replay, traces
 from wsjax.timelines.replay import Durations
 from wsjax.timelines.traces import Trace
 
-EXCERPT = Path(__file__).parent / "data" / "h200_trace_excerpt.csv.gz"
+EXCERPT = DATA / "h200_trace_excerpt.csv.gz"
 ISSUE_US = 0.06
 
 
