@@ -1,7 +1,11 @@
 """`wsjax optimize`: what it prints, and its exit codes."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -17,6 +21,8 @@ stages = [1, 2, 3]
 dma_warps = [1, 2]
 schedule = ["persistent", "pingpong"]
 """
+ENOUGH_S = 2.0
+"""A second after the limit, and as much again for a machine that others use too."""
 KEYS = [
     "configuration",
     "time_us",
@@ -156,3 +162,30 @@ def test_ctrl_c_prints_the_best_found(monkeypatch, capsys, tmp_path, run, flag):
         assert not found["proved"]
     else:
         assert "nothing scores below 0.000" in shown
+
+
+@pytest.mark.parametrize("objective", ["time", "pareto:time,dma_wait"])
+def test_a_timeout_holds_while_programs_compile(tmp_path, objective):
+    """The first call of a process, nothing compiled: kernels and exit code 4, within a second of
+    the limit, process start excluded, and neither a traceback nor a wait at the end."""
+    words = ["optimize", "-m", "4096", "-n", "4096", "-k", "4096", "--timeout", "0.5", "--json"]
+    call = f"""
+import sys, time
+import jax
+from wsjax import optimize
+from wsjax.cli import main
+sys.argv[1:] = {[*words, "--objective", objective]}
+print(time.time(), file=sys.stderr, flush=True)
+sys.exit(main())
+"""
+    folder = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled")}
+    done = subprocess.run(
+        [sys.executable, "-c", call], capture_output=True, text=True, env=os.environ | folder
+    )
+    left_s = time.time() - float(done.stderr)
+    assert done.returncode == 4
+    assert left_s < 0.5 + ENOUGH_S
+    found = json.loads(done.stdout)
+    for one in found if objective.startswith("pareto") else [found]:
+        assert not one["proved"]
+        assert one["time_us"] > 100

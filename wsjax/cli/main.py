@@ -23,6 +23,7 @@ from wsjax.cli import (  # noqa: F401 (they register their verbs)
 )
 from wsjax.cli.app import app
 from wsjax.cli.terminal import INTERRUPTED
+from wsjax.deadlines import abandoned
 from wsjax.errors import WsjaxError, public
 
 PLACES = {
@@ -35,7 +36,18 @@ COMPILED_SECONDS_MIN = "0.5"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; its exit code (see `wsjax.cli`)."""
+    """Run a command line, the process's own by default; its exit code (see `wsjax.cli`)."""
+    if arguments is not None:
+        return _run(arguments)
+    code = _run(sys.argv[1:])
+    if abandoned():  # the interpreter would wait for it
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -47,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")
         try:
             code = app(
-                list(sys.argv[1:] if arguments is None else arguments),
+                list(arguments),
                 exit_on_error=False,
                 print_error=False,
                 result_action="return_value",

@@ -6,6 +6,7 @@ can win is the best that meets all constraints, or which smallest set of constra
 
 `criteria`       what is minimised, and what must hold: the user's conditions, the machine's limits
 `answers`        one problem: the scan of the space, Z3's decision, what binds, why none will do
+`uncompiled`     what can be told of kernels before programs are compiled
 `z3_events`      the paper's own encoding: event times as Z3 arrays, to check the scan with
 `optimization`   `optimize` for frames of problems
 

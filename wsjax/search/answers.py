@@ -8,7 +8,7 @@ row, and where there is none proves that and finds a smallest set of constraints
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,10 +16,10 @@ import numpy as np
 import z3
 
 from wsjax import engine
-from wsjax.deadlines import Deadline
+from wsjax.deadlines import Deadline, until
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError
 from wsjax.hardware import outside
-from wsjax.schema import COLUMNS, Column, Configuration, Facts, smem_bytes, spelled
+from wsjax.schema import COLUMNS, KERNEL, Column, Configuration, Facts, smem_bytes, spelled
 from wsjax.search.criteria import (
     MILLION,
     NOT_MODELLED,
@@ -31,6 +31,7 @@ from wsjax.search.criteria import (
     number_terms,
     violations,
 )
+from wsjax.search.uncompiled import closed_forms
 from wsjax.search.z3_events import (
     PS_PER_US,
     as_term,
@@ -45,6 +46,10 @@ from wsjax.spec import FACTS
 
 CONTRADICTION_S = 2.0
 """How long to look for a contradiction among the user's conditions alone."""
+UNCOMPILED = 4_096
+"""How many kernels are timed without compiled programs, at most."""
+COMPILATION_S = 10.0
+"""Where there is less time than that, kernels are timed without compiled programs first."""
 
 
 class Chosen(NamedTuple):
@@ -122,20 +127,72 @@ def solve(task: Task, limit: Deadline, *, events: bool = False) -> list[Answer]:
 
 
 def scan(task: Task, limit: Deadline) -> Scan:
-    """Time the kernels of the space, a block of them at least, and keep the candidates."""
-    kept: _Rows | None = None
-    classes: set[int] = set()
-    stop = 0
-    for numbers, c in task.space.blocks(task.problem, task.hardware.facts):
+    """Time the kernels of the space as long as there is time, and keep the candidates.
+
+    Programs take seconds to compile: with little time some kernels are timed without them first.
+    """
+    seen: list[_Seen] = []
+
+    def few() -> _Seen:
+        return next(_look(task, _few(task), _by_formula))._replace(complete=False)
+
+    def look() -> None:
+        for now in _look(task, task.space.blocks(task.problem, task.hardware.facts), _predicted):
+            seen[:] = [now]
+            if limit.passed:
+                return
+
+    if limit.left_s is not None and limit.left_s < COMPILATION_S:
+        seen.append(few())
+    until(limit, look)
+    last = seen[0] if seen else few()
+    return Scan(
+        [] if last.rows is None else [*last.rows.candidates()], {*last.classes}, last.complete
+    )
+
+
+Block = tuple[np.ndarray, Configuration]
+
+
+class _Seen(NamedTuple):
+    """What blocks of a space held: their best kernels, classes, and whether they were all."""
+
+    rows: "_Rows | None"
+    classes: frozenset[int]
+    complete: bool
+
+
+def _look(
+    task: Task, blocks: Iterable[Block], timed: Callable[[Task, Configuration], dict[str, Any]]
+) -> Iterator[_Seen]:
+    """What is known after each block, and after them all. timed: their figures, NaN if unknown."""
+    kept, classes = None, frozenset[int]()
+    for numbers, c in blocks:
         violated = violations(array_terms(c, task.hardware), task.constraints, len(numbers))
-        classes.update(np.unique(violated).tolist())
-        rows = _rows(task, numbers, c, violated)
+        classes |= frozenset(np.unique(violated).tolist())
+        rows = _rows(task, numbers, c, violated, timed(task, c))
         kept = rows.best(task) if kept is None else kept.joined(rows).best(task)
-        stop = int(numbers[-1]) + 1
-        if limit.passed:
-            break
-    complete = not limit.passed or stop == len(task.space)
-    return Scan([] if kept is None else [*kept.candidates()], classes, complete)
+        yield _Seen(kept, classes, int(numbers[-1]) + 1 == len(task.space))
+    yield _Seen(kept, classes, complete=True)
+
+
+def _few(task: Task) -> Iterator[Block]:
+    """The kernels of the first block, at equal distances."""
+    for numbers, c in task.space.blocks(task.problem, task.hardware.facts):
+        some = np.s_[:: -(-len(numbers) // UNCOMPILED)]
+        yield numbers[some], c._replace(**{name: getattr(c, name)[some] for name in KERNEL})
+
+
+def _predicted(task: Task, c: Configuration) -> dict[str, Any]:
+    """Figures as `predict` gives them, of kernels too that the machine can't run."""
+    names = dict.fromkeys(("time_us", "math_wait_us", *task.objective.columns))
+    timed = tuple(name for name in names if name != "smem_bytes")
+    found = engine.evaluate(c, task.hardware, legal_override=np.asarray(True), fields=timed)
+    return {name: getattr(found, name) for name in timed}
+
+
+def _by_formula(task: Task, c: Configuration) -> dict[str, Any]:
+    return closed_forms(c, task.hardware)
 
 
 class _Rows(NamedTuple):
@@ -174,18 +231,18 @@ class _Rows(NamedTuple):
             yield Candidate(tuple(int(x) for x in self.keys[:, at]), violated, figures)
 
 
-def _rows(task: Task, numbers: np.ndarray, c: Configuration, violated: np.ndarray) -> _Rows:
+def _rows(
+    task: Task, numbers: np.ndarray, c: Configuration, violated: np.ndarray, timed: dict[str, Any]
+) -> _Rows:
     """A block's kernels, those too that the machine can't run: they say what its limits cost."""
     bit = 1 << [constraint.reason for constraint in task.constraints].index(NOT_MODELLED)
     terms = array_terms(c, task.hardware)
-    names = dict.fromkeys(("time_us", "math_wait_us", *task.objective.columns))
-    timed = tuple(name for name in names if name != "smem_bytes")
-    found = engine.evaluate(c, task.hardware, legal_override=np.asarray(True), fields=timed)
-    figures = {name: getattr(found, name) for name in timed}
-    figures["smem_bytes"] = smem_bytes(c, terms.facts, terms.in_bytes, terms.out_bytes)
+    memory = smem_bytes(c, terms.facts, terms.in_bytes, terms.out_bytes)
+    figures = {**timed, "smem_bytes": memory}
     scores = task.objective.scores(figures)
-    keys = np.concatenate([scores, [figures["smem_bytes"], numbers]])
+    keys = np.concatenate([scores, [memory, numbers]])
     known = (violated & bit == 0) & np.isfinite(scores).all(axis=0)
+    known &= np.isfinite(figures["time_us"])
     return _Rows(keys, violated, figures).take(np.flatnonzero(known))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import z3
 
 from wsjax import engine
-from wsjax.deadlines import Deadline
+from wsjax.deadlines import Deadline, until
 from wsjax.engine import Inputs, floats, neutral_names, without
 from wsjax.errors import InputError, UnfinishedError
 from wsjax.model import PINGPONG, SERIAL, Pipeline, exchange_us, kernel
@@ -34,12 +34,13 @@ CTRL_C = ("interrupted from keyboard", "canceled")
 PS_PER_US = 1e6
 CHOICES = ("stages", "schedule", "dma_warps", "mma_in_flight")
 """What the recurrences read of a kernel's columns as they are; the rest follows."""
+TOO_SHORT = "the time was too short for the encoding; give more"
 
 
 def check_time(limit: Deadline) -> None:
     """Raise UnfinishedError once the time is up."""
     if limit.passed:
-        raise UnfinishedError("the time was too short for the encoding; give more")
+        raise UnfinishedError(TOO_SHORT)
 
 
 class Rounded(NamedTuple):
@@ -150,7 +151,10 @@ def encode(task: Task, limit: Deadline) -> Encoded:
     check_size(task)
     count = len(task.space)
     numbers = np.arange(count)
-    c, (p, repeats, rest) = task.configurations(numbers), rounded(task, numbers)
+    c, durations = task.configurations(numbers), until(limit, partial(rounded, task, numbers))
+    if durations is None:
+        raise UnfinishedError(TOO_SHORT)
+    p, repeats, rest = durations
     terms = array_terms(c, task.hardware)
     out = violations(terms, [one for one in task.constraints if not one.exact], count) > 0
     if task.space.predicate is not None:
