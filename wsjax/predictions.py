@@ -3,7 +3,7 @@
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -64,7 +64,19 @@ def predict(
     'spawn': one that is forked after a prediction lacks JAX's threads, and gets a WsjaxError.
     """
     check_precision(precision)
-    machine = load_hardware(hardware)
+    return _predicted(frame, load_hardware(hardware), precision)[0]
+
+
+class Described(NamedTuple):
+    """Rows' configurations on the machine, their prediction, and the columns that it becomes."""
+
+    configurations: Configuration
+    prediction: Any
+    columns: "dict[str, pa.Array]"
+
+
+def _predicted(frame: Any, machine: Hardware, precision: str) -> tuple[Any, Described]:
+    """The frame with the prediction's columns, and what they were made of."""
     given = _names(frame)
     columns = {
         name: tables.series(frame, name) if tables.is_arrow(frame) else frame[name]
@@ -76,17 +88,16 @@ def predict(
         warnings.warn(
             "column 'status' has no effect: no column of measured times (time_us_measured) stands "
             "beside it",
-            stacklevel=2,
+            stacklevel=3,
         )
         del columns["status"]
     rows = schema.read_rows(translated or columns, len(frame), given)
     if translated is None:
         schema.warn_of_misspelling(given)
-    _, found = described(rows, machine, precision)
-    ours = {schema.prediction_name(name, given): values for name, values in found.items()}
-    if tables.is_arrow(frame):
-        return tables.append(frame, ours)
-    return tables.append_to_frame(frame, ours)
+    found = described(rows, machine, precision)
+    ours = {schema.prediction_name(name, given): column for name, column in found.columns.items()}
+    append = tables.append if tables.is_arrow(frame) else tables.append_to_frame
+    return append(frame, ours), found
 
 
 def check_precision(precision: str) -> None:
@@ -95,14 +106,13 @@ def check_precision(precision: str) -> None:
         raise InputError(f"precision: '{precision}'; valid: {', '.join(PRECISIONS)}")
 
 
-def described(
-    rows: schema.Rows, machine: Hardware, precision: str = "float64"
-) -> tuple[Any, dict[str, "pa.Array"]]:
-    """The prediction of a frame's rows, and the columns that it becomes."""
+def described(rows: schema.Rows, machine: Hardware, precision: str = "float64") -> Described:
+    """The prediction of a frame's rows."""
     c = hardware_.resolve(rows.columns, machine)
     prediction = _evaluate(c, rows, machine, precision)
     backing = hardware_.backing(machine, c, prediction)
-    return prediction, tables.prediction_columns(prediction, incomplete=rows.incomplete, **backing)
+    columns = tables.prediction_columns(prediction, incomplete=rows.incomplete, **backing)
+    return Described(c, prediction, columns)
 
 
 def _evaluate(c: Configuration, rows: schema.Rows, machine: Hardware, precision: str) -> Any:
@@ -135,11 +145,13 @@ def predict_table(
     out: str | Path,
     hardware: str | Path | Hardware,
     precision: str = "float64",
-) -> None:
+) -> str:
     """Predict a table in a file and write it to another, whole or not at all.
 
     A CSV or Parquet table keeps its columns as they are; of the other formats of
     `wsjax.importers` the table is the imported one.
+
+    Returns how many rows are extrapolated and why, in words; "" if none is.
     """
     machine, table, _, _ = gather(
         partial(load_hardware, hardware),
@@ -148,10 +160,15 @@ def predict_table(
         partial(check_precision, precision),
     )
     try:
-        predicted = predict(table, machine, precision)
+        predicted, found = _predicted(table, machine, precision)
     except InputError as error:
         raise InputError([f"{source}: {problem}" for problem in error.problems]) from None
     tables.write_table(predicted, out, tables.metadata([machine]))
+    beyond = np.asarray(found.columns["extrapolated"])
+    if not beyond.any():
+        return ""
+    why = hardware_.extrapolation(machine, found.configurations._asdict())
+    return f"{np.count_nonzero(beyond):,} of {len(beyond):,} rows: {why}"
 
 
 def _read(path: str | Path) -> "pa.Table":

@@ -94,6 +94,30 @@ def test_of_chosen_kernels(capsys):
     assert said(capsys, f"{command} --measured") == []
 
 
+def test_of_a_table(capsys, tmp_path):
+    command = "predict --table measured.csv --out out.parquet --hardware"
+    assert said(capsys, f"{command} mine.toml") == [f"extrapolated: 1 of 2 rows: {WHY}"]
+    assert said(capsys, f"{command} toy") == [
+        "extrapolated: 2 of 2 rows: the machine is not fitted to measurements"
+    ]
+    pd.DataFrame([{**ROW, "k": 512}]).to_csv(tmp_path / "inside.csv", index=False)
+    assert said(capsys, f"{command} mine.toml".replace("measured", "inside")) == []
+
+
+def test_columns_that_a_measured_table_leaves_out_are_its_machines(capsys):
+    """`validate` takes the defaults that `predict` takes: those of the machine's kernels."""
+    left_out = pd.DataFrame([{**ROW, "k": 512, "time_us_measured": 42.0}])
+    explicit = left_out.assign(schedule="pingpong", mma_in_flight=1, math_warps=8)
+    times = [
+        wsjax.validate(frame, "h200-cutlass").frame()["time_us"].tolist()
+        for frame in (left_out, explicit)
+    ]
+    assert times[0] == times[1] == wsjax.predict(left_out, "h200-cutlass")["time_us"].tolist()
+    left_out.to_csv("left_out.csv", index=False)
+    shown = said(capsys, "validate left_out.csv --hardware h200-cutlass")
+    assert not [line for line in shown if line.startswith("extrapolated")]
+
+
 def test_of_measured_rows(capsys):
     shown = said(capsys, "validate measured.csv --hardware mine.toml")
     assert f"extrapolated: {WHY}" in shown

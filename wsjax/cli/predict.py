@@ -71,7 +71,9 @@ def predict(
     from wsjax.predictions import predict_table
 
     with telling(f"predicting {table}"):
-        predict_table(table, out, hardware, precision)
+        extrapolated = predict_table(table, out, hardware, precision)
+    if extrapolated:
+        print(f"extrapolated: {extrapolated}")
     return 0
 
 
@@ -91,8 +93,8 @@ def _predict_one(
     columns = {name: np.asarray([value]) for name, value in numbers.items()}
     row = schema.Rows(columns, np.zeros(1, dtype=bool), None)
     with telling("predicting the kernel", quiet=as_json):
-        prediction, found = predictions.described(row, machine, precision)
-    record = tables.rows(found, [0])[0]
+        found = predictions.described(row, machine, precision)
+    record = tables.rows(found.columns, [0])[0]
     if as_json:
         show_json(record)
     configuration = resolve_one(numbers, machine)
@@ -110,7 +112,7 @@ def _predict_one(
         bounds = f"{record['time_us_lo']:,.3f} to {record['time_us_hi']:,.3f} µs"
         pairs.append(("  9 in 10 measurements", bounds))
     for label, name in PARTS.items():
-        part_us = float(np.ravel(getattr(prediction, name))[0])
+        part_us = float(np.ravel(getattr(found.prediction, name))[0])
         pairs.append((f"  {label}", f"{number(part_us, 3)} µs"))
     pairs += [
         ("MATH warps wait", f"{number(record['math_wait_us'], 3)} µs"),

@@ -58,10 +58,18 @@ class Measured:
         )
 
 
-def read(sources: Any, facts: Facts, *, repeats: bool = False, seed: int = 0) -> Measured:
+def read(
+    sources: Any,
+    facts: Facts,
+    *,
+    repeats: bool = False,
+    seed: int = 0,
+    usual: Mapping[str, int] | None = None,
+) -> Measured:
     """One or more measured tables: paths of any format of `wsjax.importers`, or DataFrames.
 
-    repeats: keep rows that repeat others (whose status is ok). seed: of `share`.
+    repeats: keep rows that repeat others (whose status is ok). seed: of `share`. usual: defaults of
+    columns that a table leaves out, in place of the schema's.
 
     Raises InputError if a table cannot be read, or if no row of all has a measured time.
     """
@@ -73,7 +81,7 @@ def read(sources: Any, facts: Facts, *, repeats: bool = False, seed: int = 0) ->
     if not kinds or not all(isinstance(x, str | Path | pd.DataFrame) for x in sources):
         what = ", ".join(kinds) if kinds else f"{type(sources).__name__} {sources!r}"[:80]
         raise InputError(f"table: expected files' paths and DataFrames, not {what}")
-    pieces = gather(*(partial(_table, source) for source in sources))
+    pieces = gather(*(partial(_table, source, usual or {}) for source in sources))
     names = [
         "frame" if isinstance(source, pd.DataFrame) else Path(source).name for source in sources
     ]
@@ -81,14 +89,14 @@ def read(sources: Any, facts: Facts, *, repeats: bool = False, seed: int = 0) ->
     return _measured(table, ", ".join(names), facts, repeats=repeats, seed=seed)
 
 
-def _table(source: Any) -> "pd.DataFrame":
+def _table(source: Any, usual: Mapping[str, int]) -> "pd.DataFrame":
     """One file or frame, in the columns of `importers.read`."""
     import pandas as pd
 
     try:
         if isinstance(source, pd.DataFrame):
-            return importers.read_frame(source)
-        return importers.read(source).table
+            return importers.read_frame(source, usual)
+        return importers.read(source, usual=usual).table
     except InputError as error:
         told = "say which it is"
         mend = f"{told} to `wsjax import`, and give its output here"

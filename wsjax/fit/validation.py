@@ -60,12 +60,14 @@ def validate(table: Any, hardware: str | Path | Hardware = "h200") -> Validation
 
     table: a measured table (path of any format of `wsjax import`, or DataFrame), or a list of them.
     Rows: all with a finite measured time and status ok, repeats too. Rows that the model does not
-    cover are counted apart.
+    cover are counted apart. Columns that a table leaves out are those of the machine's kernels, as
+    `predict` takes them.
 
     Raises InputError for a table that cannot be read or has no such row.
     """
     machine = load_hardware(hardware)
-    rows = measured.read(table, machine.facts, repeats=True)
+    usual = hardware_.family_defaults(machine)
+    rows = measured.read(table, machine.facts, repeats=True, usual=usual)
     found = evaluate(rows, machine)
     if not len(found.rows):
         raise InputError(

@@ -119,13 +119,13 @@ def is_measured(names: Sequence[str]) -> bool:
     return {TIME, *TILE} <= plain.names(list(names)).keys()
 
 
-def read_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+def read_frame(frame: "pd.DataFrame", usual: Mapping[str, int] = outcome.NONE) -> "pd.DataFrame":
     """`read` for a plain table in memory: its rows in our columns."""
     theirs = {str(name): values for name, values in frame.reset_index(drop=True).items()}
     ours = h200.translate(theirs)
     if problems := plain.complaints(ours, list(theirs)):
         raise InputError(problems)
-    return outcome.finish(columns.compact(ours), "frame")[0]
+    return outcome.finish(columns.compact(ours), "frame", usual)[0]
 
 
 def read_own(path: str | Path, *, measured: bool = False) -> "pa.Table | pd.DataFrame":
@@ -143,12 +143,16 @@ def _detect(source: Source) -> str:
 
 
 def read(
-    path: str | Path, format: str = "auto", mapping: Mapping[str, str] | None = None
+    path: str | Path,
+    format: str = "auto",
+    mapping: Mapping[str, str] | None = None,
+    usual: Mapping[str, int] = outcome.NONE,
 ) -> Imported:
     """Read a file of measurements: times in µs, configurations in our words, nothing dropped.
 
     format: a name of `FORMATS`, or `auto`. mapping: ours to theirs (or a value for all rows),
-    for columns that the format does not tell; `time_ms` and its like name a time's unit.
+    for columns that the format does not tell; `time_ms` and its like name a time's unit. usual:
+    numbers of columns that the file does not tell, in place of the schema's defaults.
 
     Raises InputError for a file that is no table of measurements, with file, line and mend.
     """
@@ -172,7 +176,7 @@ def read(
         given = _columns(source, name, mapping)
         if name == "plain":
             given = _consistent(given)
-        table, notes = outcome.finish(given, source.path.name)
+        table, notes = outcome.finish(given, source.path.name, usual)
     except InputError as error:
         prefix = f"{source.path}:"
         raise InputError(

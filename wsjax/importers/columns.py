@@ -7,7 +7,7 @@ import numpy as np
 
 from wsjax.importers import values
 from wsjax.importers import words as known
-from wsjax.schema import COLUMNS, with_defaults
+from wsjax.schema import COLUMNS, DEFAULTS, with_defaults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,19 +39,23 @@ def words(name: str, given: "pd.Series") -> tuple["pd.Series", np.ndarray]:
 
 
 def filled(
-    told: Mapping[str, "pd.Series"], wrong: Mapping[str, np.ndarray], rows: int
+    told: Mapping[str, "pd.Series"],
+    wrong: Mapping[str, np.ndarray],
+    rows: int,
+    usual: Mapping[str, int],
 ) -> dict[str, "pd.Series"]:
     """The configuration columns in order, with defaults for what is not told (where it is `wrong`,
-    it stays blank). `stages` is absent if no row tells it."""
+    it stays blank). `stages` is absent if no row tells it. usual: defaults in place of the
+    schema's."""
     import pandas as pd
 
-    schedule = told.get("schedule")
-    if schedule is not None:
-        codes = schedule.cat.codes.to_numpy()
-        default = COLUMNS["schedule"].default_number or 0
-        defaults = with_defaults({"schedule": np.where(codes < 0, default, codes)})
-    else:
-        defaults = with_defaults({})
+    usual = {**DEFAULTS, **usual}
+    defaults = with_defaults(usual)
+    if "schedule" in told:
+        codes = told["schedule"].cat.codes.to_numpy()
+        defaults = with_defaults(
+            {**usual, "schedule": np.where(codes < 0, usual["schedule"], codes)}
+        )
     found = {}
     for name, column in COLUMNS.items():
         default = defaults.get(name)
@@ -63,7 +67,7 @@ def filled(
         elif column.choices:
             codes = told[name].cat.codes.to_numpy() if name in told else np.full(rows, -1)
             free = (codes < 0) & ~wrong.get(name, np.zeros(rows, bool))
-            own = np.where(free, column.default_number or 0, codes)
+            own = np.where(free, usual[name], codes)
             found[name] = pd.Series(pd.Categorical.from_codes(own, column.choices))
         else:
             found[name] = pd.Series(np.broadcast_to(np.asarray(default), (rows,)).astype("int64"))

@@ -41,6 +41,7 @@ REASONS = {
     "duplicate": "the same configuration again, with another time; the first one counts",
     "not_modelled": "clusters, or k split over CTAs, which no machine's model covers",
 }
+NONE: Mapping[str, int] = {}
 OK_WORDS = {"ok", "", "success", "passed", "pass", "valid", "true", "1", "correct"}
 ASSUMED = ("dtype_in", "layout")
 """Columns whose default is worth a note."""
@@ -66,8 +67,10 @@ class Report:
     notes: tuple[str, ...] = field(default=())
 
 
-def finish(columns: "pd.DataFrame", source: str) -> tuple["pd.DataFrame", list[str]]:
-    """The table of a reader's columns, and what is worth a note.
+def finish(
+    columns: "pd.DataFrame", source: str, usual: Mapping[str, int] = NONE
+) -> tuple["pd.DataFrame", list[str]]:
+    """The table of a reader's columns, and what is worth a note. usual: as of `columns.filled`.
 
     Its columns: the configuration's (`stages` only if the file tells any), the measurement's
     (`wsjax.importers.mapping.MEASURED`), `excluded`, kernel and device, then the file's others.
@@ -99,7 +102,7 @@ def finish(columns: "pd.DataFrame", source: str) -> tuple["pd.DataFrame", list[s
     if assumed:
         notes.append(f"not in the file, so assumed: {', '.join(assumed)} (--map NAME=VALUE)")
     absent = pd.Series(np.full(rows, np.nan))
-    ours = cols.filled(told, wrong, rows)
+    ours = cols.filled(told, wrong, rows, usual)
     ours |= {name: values.numbers(given.get(name, absent)) for name in (*TIMES, "reps")}
     ours["status"] = pd.Series(status)
     ours["source"] = given.get("source", pd.Series([source] * rows, dtype=object))
