@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsjax.errors import InputError
-from wsjax.importers import FORMATS, Imported, read, values
-from wsjax.importers.mapping import parse_mapping
+from wsjax.importers import FORMATS, Imported, parse_mapping, read, values
 
 HEADER = "m,n,k,block_m,block_n,block_k,stages,schedule,dtype_in,layout,time_us"
 ROW = "512,1024,256,128,128,64,4,pingpong,bf16,nt,12.5"

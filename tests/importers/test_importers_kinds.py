@@ -12,7 +12,7 @@ import pytest
 import wsjax
 from wsjax.cli import main
 from wsjax.errors import InputError
-from wsjax.importers import REASONS, coverage, kernel_names, read, words
+from wsjax.importers import REASONS, kernel_names, outcome, read, values
 from wsjax.importers.formats import plain
 from wsjax.tables import read_table
 
@@ -309,14 +309,14 @@ PAIRS = [(ours, theirs) for ours, all_ in WORDS.items() for theirs in all_.split
 
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS)
 def test_the_words_of_the_field(ours, theirs):
-    assert words.dtype(theirs) == ours
+    assert values.dtype(theirs) == ours
 
 
 @pytest.mark.parametrize(
     "word", ["u8", "f64", "s32", "int4", "e2m1", "nvfp4", "ue8m0xe4m3", "x", ""]
 )
 def test_words_without_one_of_ours_stay(word):
-    assert words.dtype(word) == word
+    assert values.dtype(word) == word
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("fp16", "float16"), ("bf16", "torch.bfloat16"),
@@ -547,11 +547,11 @@ def test_names_that_say_a_reason_and_names_that_say_none():
         "stream_k": "x_stream_k_y", "block_scaled": "a_block_scaled_b", "sparse": "spgemm",
         "interleaved": "x_n32t32_y", "grouped": "gemm_grouped", "emulated": "s1688bf16gemm_x",
     }  # fmt: skip
-    assert {coverage.of_name(name): reason for reason, name in names.items()} == {
+    assert {outcome.of_name(name): reason for reason, name in names.items()} == {
         reason: reason for reason in names
     }
     for name in ("matmul_kernel", PLAIN_90, "nvjet_tst_128x256_64x4", "triton_mm_3", "cublas"):
-        assert coverage.of_name(name) == ""
+        assert outcome.of_name(name) == ""
     assert kernel_names.operands("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT") == {}
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsjax.importers import words
-from wsjax.importers.values import scalars
-from wsjax.importers.words import BLAS_LAYOUTS
+from wsjax.importers import values
+from wsjax.importers.values import BLAS_LAYOUTS, scalars
 from wsjax.schema import DTYPE_BYTES, DTYPES, Facts, deepest_stages
 
 if TYPE_CHECKING:
@@ -110,13 +109,13 @@ def _types_3(match: re.Match[str]) -> dict[str, str]:
     if len(types) < 5:
         return {}
     a, b, accumulator, _, out = types[-5:]
-    dtype_in = words.operands(a, b)
+    dtype_in = values.operands(a, b)
     if dtype_in == "fp32" and "tf32gemm" in match["instruction"]:
         dtype_in = "tf32"
-    accum = words.accumulator(accumulator)
+    accum = values.accumulator(accumulator)
     if dtype_in.startswith("fp8") and match["sm"] == "90":
         accum = "f32_fast" if "fastaccum" in (match["rest"] or "") else "f32_promoted"
-    return {"dtype_in": dtype_in, "dtype_out": str(words.dtype(out)), "accum": accum}
+    return {"dtype_in": dtype_in, "dtype_out": str(values.dtype(out)), "accum": accum}
 
 
 def _types_2(text: str) -> dict[str, str]:
@@ -129,11 +128,11 @@ def _types_2(text: str) -> dict[str, str]:
     before = tokens[at - 1] if at else ""
     out = before if _TYPE.fullmatch(before) else own
     behind = [token for token in tokens[at + 1 :] if _TYPE.fullmatch(token)] or [own]
-    dtype_in = words.operands(behind[0], behind[-1])
+    dtype_in = values.operands(behind[0], behind[-1])
     if dtype_in == "fp32" and core["math"] == "tf32":
         dtype_in = "tf32"
     accum = f"{own}_fast" if core["math"] == "fastaccum" else own
-    return {"dtype_in": dtype_in, "dtype_out": str(words.dtype(out)), "accum": accum}
+    return {"dtype_in": dtype_in, "dtype_out": str(values.dtype(out)), "accum": accum}
 
 
 def _sm90(words: str) -> dict[str, int | str]:

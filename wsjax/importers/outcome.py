@@ -5,9 +5,11 @@ one of `REASONS`). `excluded` says why a fit leaves the row out, "" where it doe
 or that the row repeats another.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +17,41 @@ import numpy as np
 
 from wsjax.errors import nearest
 from wsjax.importers import columns as cols
-from wsjax.importers import coverage, values, words
-from wsjax.importers.csv_rows import MALFORMED
-from wsjax.importers.mapping import OTHERS, TIMES
+from wsjax.importers import kernel_names, values
+from wsjax.importers.columns import OTHERS, TIMES
+from wsjax.importers.texts import MALFORMED
 from wsjax.schema import COLUMNS, REQUIRED
 
 if TYPE_CHECKING:
     import pandas as pd
 
+NOT_COVERED = {
+    "stream_k": "not modelled: stream-K, or a heuristic that may choose it, divides output tiles",
+    "block_scaled": "not modelled: scale factors along k (block-scaled, blockwise, mx, nvf4)",
+    "interleaved": "not modelled: operands stored in interleaved blocks of 32 or 64",
+    "sparse": "not modelled: structured sparsity skips half of the products",
+    "grouped": "not modelled: several problems in one launch",
+    "emulated": "not modelled: products of fp32 data by one or more MMAs of a narrower type",
+    "f16_accum": "not modelled: sums in 16 bits, not in fp32",
+    "beta": "not modelled: C is read too (beta is not 0)",
+    "contradicts": "its time and the table's own TFLOP/s differ by more than 3x",
+}
+"""Kernels that do what the model has no terms for. When it learns one, its line here goes, and its
+rows count."""
+UNCOVERED = "uncovered"
+"""A reader's own column of these reasons."""
+_NAMES = {
+    "stream_k": r"stream_?k|^\w*cijk_.*_sk[1-9]",
+    "block_scaled": r"block_?scal|block_?wise|group_?wise|bs(?:sp)?tensorop|ue8m0|ue4m3|\dx\d+f32x"
+    r"|mxf?p?[468]|nvf?p?4|_vs(?:16|32)_",
+    "interleaved": r"interleaved|_[nt]k?(?:32|64)[nt]k?(?:32|64)(?:_|$)",
+    "sparse": r"spgemm|sptensorop|sparse",
+    "grouped": r"grouped|moe_gemm|ptr_?array|groupproblemshape",
+    "emulated": r"(?<!cutlass)3x_?tf32|tf32_?(?:x3|3x)|bf16_?x[369]|[369]xbf16|fast_?fp?32"
+    r"|\db?f16gemm",
+}
+_PATTERNS = {reason: re.compile(pattern) for reason, pattern in _NAMES.items()}
+_SCHEDULERS = ("streamk", "stream_k", "stream-k", "heuristic")
 REASONS = {
     "failed": "did not run",
     "incorrect": "ran, with a wrong result",
@@ -32,7 +61,7 @@ REASONS = {
     "infinite": "an infinite time",
     "zero": "a time of zero or less",
     "no_problem": "m, n or k is missing or zero",
-    **coverage.REASONS,
+    **NOT_COVERED,
     "unsupported": "a type, layout or schedule without a word of ours",
     "out_of_range": "a configuration value beyond its column's range",
     "no_tile": "no block_m, block_n, block_k (a library's kernel)",
@@ -52,7 +81,7 @@ CHANGING = {
     "timestamp", "excluded", "strategy_time", "tiles", "waves", "note", "alike",
 }  # fmt: skip
 """Columns that may differ between measurements of one configuration; real numbers may too."""
-NOT_KEPT = (MALFORMED, "excluded", coverage.COLUMN)
+NOT_KEPT = (MALFORMED, "excluded", UNCOVERED)
 
 
 @dataclass(frozen=True)
@@ -73,7 +102,7 @@ def finish(
     """The table of a reader's columns, and what is worth a note. usual: as of `columns.filled`.
 
     Its columns: the configuration's (`stages` only if the file tells any), the measurement's
-    (`wsjax.importers.mapping.MEASURED`), `excluded`, kernel and device, then the file's others.
+    (`columns.MEASURED`), `excluded`, kernel and device, then the file's others.
     """
     import pandas as pd
 
@@ -83,7 +112,7 @@ def finish(
     wrong: dict[str, np.ndarray] = {}
     told: dict[str, pd.Series] = {}
     if "accum" in given:
-        given["accum"] = values.each(given["accum"], words.accumulator)
+        given["accum"] = values.each(given["accum"], values.accumulator)
     written = {name: given.pop(name) for name in COLUMNS if name in given}
     for name, column in written.items():
         read = cols.words if COLUMNS[name].choices else cols.whole
@@ -167,7 +196,7 @@ def _status(
         "infinite": np.isinf(time),
         "zero": time <= 0,
         "no_problem": blank("m", "n", "k") | sizes,
-        **coverage.uncovered(given, rows),
+        **uncovered(given, rows),
         "unsupported": np.any(unknown, axis=0) if unknown else np.zeros(rows, bool),
         "out_of_range": np.any(whole, axis=0) if whole else np.zeros(rows, bool),
         "no_tile": blank("block_m", "block_n", "block_k"),
@@ -203,3 +232,50 @@ def _is_choice(column: Any) -> bool:
     number = np.asarray(column)
     known = number[~np.isnan(number)]
     return bool(np.isfinite(known).all() and (known % 1 == 0).all())
+
+
+@lru_cache(100_000)
+def of_name(name: str) -> str:
+    """The reason that a kernel's name gives, "" if none."""
+    low = name.lower()
+    if reason := next((reason for reason, known in _PATTERNS.items() if known.search(low)), ""):
+        return reason
+    fp32 = kernel_names.operands(name).get("dtype_in") == "fp32"
+    return "emulated" if fp32 and "tensorop" in low else ""
+
+
+def uncovered(given: Mapping[str, "pd.Series"], rows: int) -> dict[str, np.ndarray]:
+    """Rows by reason: what a reader, the kernel's name, and columns that are named as tools name
+    them say."""
+    found = np.full(rows, "", dtype=object)
+
+    def tell(reasons: np.ndarray) -> None:
+        found[:] = np.where(found == "", reasons, found)
+
+    def where(reason: str, holds: np.ndarray) -> None:
+        tell(np.where(holds, reason, "").astype(object))
+
+    def texts(name: str) -> np.ndarray:
+        return given[name].astype(object).astype(str).str.strip().str.lower().to_numpy(object)
+
+    if UNCOVERED in given:
+        tell(given[UNCOVERED].astype(object).fillna("").to_numpy(dtype=object))
+    if "kernel" in given:
+        tell(values.each(given["kernel"], of_name).fillna("").to_numpy(dtype=object))
+        kernels = kernel_names.columns(given["kernel"])
+        if "accum" in kernels and "accum" not in given:
+            where("f16_accum", (kernels["accum"] == "f16").to_numpy(bool))
+    if "scheduler" in given:
+        where("stream_k", np.isin(texts("scheduler"), _SCHEDULERS))
+    if "accum" in given:
+        where("f16_accum", np.isin(texts("accum"), ("f16", "fp16", "half", "float16")))
+    if "beta" in given:
+        beta = values.numbers(given["beta"]).to_numpy()
+        where("beta", (beta != 0) & ~np.isnan(beta))
+    return {reason: found == reason for reason in NOT_COVERED}
+
+
+def modelled(table: "pd.DataFrame") -> np.ndarray:
+    """Rows of an imported table that a machine may cover: no cluster, no split k."""
+    ones = [table[name].to_numpy() == 1 for name in ("cluster_m", "cluster_n", "split_k")]
+    return np.all(ones, axis=0)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from wsjax.importers import coverage, values, words
+from wsjax.importers import outcome, values
 from wsjax.importers.formats import plain
 from wsjax.importers.source import Source
 
@@ -28,13 +28,13 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     gemm = theirs["op_name"].astype(object).str.contains("gemm", na=False)
     kept = {c: theirs[c] for c in ("framework", "version", "op_name", "gemm_dtype") if c in theirs}
     types = theirs["gemm_dtype"].astype(object)
-    out = types.map(words.dtype)
+    out = types.map(values.dtype)
     return {
         **{c: values.numbers(theirs[c]) for c in "mnk"},
         "dtype_in": out,
         "dtype_out": out.where(out.isin(["bf16", "fp16", "fp32"]), "bf16"),
         "time_us_measured": values.times_us(theirs["latency"], values.US_PER["ms"]),
-        coverage.COLUMN: types.map({"fp8_block": "block_scaled"}),
+        outcome.UNCOVERED: types.map({"fp8_block": "block_scaled"}),
         "status": gemm.map(lambda yes: "ok" if yes else "not_gemm"),
         "kernel": theirs["kernel_source"],
         "device": theirs.get("device", values.everywhere(theirs, None)),

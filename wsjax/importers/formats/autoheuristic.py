@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsjax.errors import InputError
-from wsjax.importers import csv_rows, values, words
+from wsjax.importers import texts, values
 from wsjax.importers.formats import triton
 from wsjax.importers.source import Source
 
@@ -34,7 +34,7 @@ def recognises(source: Source) -> bool:
 
 
 def _is_header(line: str) -> bool:
-    return {"choice", "feedback"} <= set(csv_rows.cells(line)) if "," in line else False
+    return {"choice", "feedback"} <= set(texts.cells(line)) if "," in line else False
 
 
 def pieces(source: Source) -> Iterator["pd.DataFrame"]:
@@ -50,7 +50,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
                 "mend or delete it"
             ) from None
     capability = about.get("device_capa") or [0]
-    for frame in csv_rows.frames(source, _is_header, is_row=lambda line: "," in line):
+    for frame in texts.frames(source, _is_header, is_row=lambda line: "," in line):
         yield frame.join(_settings(list(frame["choice"]))).assign(capability=capability[0])
     source.notes[:] = [n for n in source.notes if n != _ABOUT_LINE]
 
@@ -83,7 +83,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     found |= {c: theirs[c] for c in "mnk" if c in theirs}
     if "mat1_dtype" in theirs:
         types = [
-            theirs[f"mat{i}_dtype"].map(words.dtype, na_action="ignore")
+            theirs[f"mat{i}_dtype"].map(values.dtype, na_action="ignore")
             for i in (1, 2)
             if f"mat{i}_dtype" in theirs
         ]

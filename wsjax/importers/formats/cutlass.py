@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsjax.importers import coverage, csv_rows, kernel_names, values, words
+from wsjax.importers import kernel_names, outcome, texts, values
 from wsjax.importers.source import Source
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _is_header(line: str) -> bool:
 
 def pieces(source: Source) -> Iterator["pd.DataFrame"]:
     """The CSV's rows, under whichever headers it has."""
-    return csv_rows.frames(source, _is_header)
+    return texts.frames(source, _is_header)
 
 
 def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
@@ -95,7 +95,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
         found["stages"] = found["stages"].where(found["stages"] != 0)
     found |= {ours: theirs[t] for ours, t in KEPT.items() if t in theirs}
     found["time_us_measured"] = values.times_us(theirs["Runtime"], values.US_PER["ms"])
-    found[coverage.COLUMN] = _uncovered(theirs, found)
+    found[outcome.UNCOVERED] = _uncovered(theirs, found)
     return {**found, "status": _status(theirs), "kernel": name}
 
 
@@ -109,7 +109,7 @@ def _operands(theirs: Mapping[str, "pd.Series"]) -> dict[str, "pd.Series"]:
         found["dtype_in"] = values.each(pair, _inputs)
     out = theirs.get("D", theirs.get("C"))
     if out is not None:
-        found["dtype_out"] = values.each(out, lambda operand: words.dtype(_type(operand)))
+        found["dtype_out"] = values.each(out, lambda operand: values.dtype(_type(operand)))
     return found
 
 
@@ -130,7 +130,7 @@ def _type(operand: str) -> str | None:
 
 def _inputs(pair: str) -> str | None:
     types = [_type(operand) for operand in pair.split(",")]
-    return words.operands(*types) if all(types) else None
+    return values.operands(*types) if all(types) else None
 
 
 def _layout(pair: str) -> str | None:

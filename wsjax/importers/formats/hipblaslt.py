@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wsjax.importers import coverage, csv_rows, values, words
+from wsjax.importers import outcome, texts, values
 from wsjax.importers.source import Source
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
     names: list[str] = []
     for line in source.lines():
         if header := _HEADER.search(line):
-            names = csv_rows.cells(header[1])
+            names = texts.cells(header[1])
         elif (named := _NAME.match(line)) and rows:
             rows[-1]["kernel_name"] = named[1]
         elif names and line.count(",") >= len(names) - 1:
             if len(rows) >= _PIECE:
                 yield pd.DataFrame(rows)
                 rows = []
-            rows.append(dict(zip(names, csv_rows.cells(line), strict=False)))
+            rows.append(dict(zip(names, texts.cells(line), strict=False)))
     if rows:
         yield pd.DataFrame(rows)
 
@@ -55,10 +55,10 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     found |= {ours: values.numbers(theirs[t]) for ours, t in COPIED.items() if t in theirs}
     if {"transA", "transB"} <= set(theirs):
         pair = (theirs["transA"] + theirs["transB"]).str.strip().str.lower()
-        found["layout"] = pair.map(words.BLAS_LAYOUTS)
+        found["layout"] = pair.map(values.BLAS_LAYOUTS)
     if {"a_type", "b_type"} <= set(theirs):
         pair = theirs["a_type"] + "," + theirs["b_type"]
-        found["dtype_in"] = values.each(pair, lambda types: words.operands(*types.split(",")))
+        found["dtype_in"] = values.each(pair, lambda types: values.operands(*types.split(",")))
         found["dtype_out"] = theirs.get("d_type", theirs.get("c_type", found["dtype_in"]))
     tile = kernel.astype(object).astype(str).str.extract(_TILE)
     if tile[0].notna().any():
@@ -75,7 +75,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
         reason = reason.mask(theirs["grouped_gemm"].astype(str).str.strip() == "1", "grouped")
     return {
         **found,
-        coverage.COLUMN: reason,
+        outcome.UNCOVERED: reason,
         "time_us_measured": values.times_us(theirs["us"], values.US_PER["us"]),
         "kernel": kernel,
         **{name: theirs[name] for name in ("solution_index",) if name in theirs},

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wsjax.importers import json_text, values, words
+from wsjax.importers import texts, values
 from wsjax.importers.formats import triton
 from wsjax.importers.source import Source
 
@@ -57,7 +57,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
 
 
 def _json_rows(source: Source) -> Iterator[dict[str, Any]]:
-    for _, _, entry in json_text.parts(source):
+    for _, _, entry in texts.parts(source):
         for shape, choices in entry.items() if isinstance(entry, Mapping) else ():
             match = _SHAPE.fullmatch(shape)
             if not match or not isinstance(choices, list):
@@ -120,7 +120,7 @@ def _fields(problem: Mapping[str, Any], field: str, text: str) -> dict[str, Any]
     first = problem.get("a", 0)
     if field == "dtypes":
         types = [part.strip() for part in text.split(",")][first : first + 2]
-        return {"dtype": words.operands(*types), "types": True} if types else {}
+        return {"dtype": values.operands(*types), "types": True} if types else {}
     inner = re.findall(r"\[([^\]]*)\]", text)[first : first + 2]
     strides = [[part.strip() for part in one.split(",")] for one in inner]
     letters = ["n" if s[-1] == "1" else "t" if s[-2:-1] == ["1"] else "" for s in strides]
@@ -135,7 +135,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     found = triton.settings(theirs)
     found |= {c: theirs[c] for c in ("m", "n", "k", "batch", "layout") if c in theirs}
     if "dtype" in theirs:
-        word = theirs["dtype"].map(words.dtype, na_action="ignore")
+        word = theirs["dtype"].map(values.dtype, na_action="ignore")
         if "ALLOW_TF32" in theirs:
             allowed = theirs["ALLOW_TF32"].astype(str) == "True"
             word = word.mask((word == "fp32") & allowed, "tf32")
@@ -163,7 +163,7 @@ def _accumulator(
     """`accum`: the type of sums, and of 8-bit floats whether they are promoted to it."""
     if "ACC_TYPE" not in theirs:
         return {}
-    found = theirs["ACC_TYPE"].map(words.accumulator, na_action="ignore").astype(object)
+    found = theirs["ACC_TYPE"].map(values.accumulator, na_action="ignore").astype(object)
     if types is not None and "USE_FAST_ACCUM" in theirs:
         fp8 = types.isin(_FP8) & (found == "f32")
         fast = theirs["USE_FAST_ACCUM"].astype(str) == "True"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax.importers import json_text, values
+from wsjax.importers import texts, values
 from wsjax.importers.formats import triton
 from wsjax.importers.source import Source
 
@@ -41,7 +41,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
 
     about: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
-    for name, _, value in json_text.parts(source, many=("cache", "results")):
+    for name, _, value in texts.parts(source, many=("cache", "results")):
         if name not in ("cache", "results"):
             about |= _about(name, value)
         elif isinstance(value, Mapping):

@@ -7,7 +7,7 @@ tile, stages and schedule come from the kernel's name where that tells them.
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from wsjax.importers import csv_rows, kernel_names, values
+from wsjax.importers import kernel_names, texts, values
 from wsjax.importers.source import Source
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def recognises(source: Source) -> bool:
 def _is_header(line: str) -> bool:
     if "Kernel Name" not in line or ("," not in line and ";" not in line):
         return False
-    names = set(csv_rows.cells(line, csv_rows.delimiter_of(line)))
+    names = set(texts.cells(line, texts.delimiter_of(line)))
     return "Kernel Name" in names and (set(LONG) <= names or bool(names & set(DURATIONS)))
 
 
@@ -46,7 +46,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
     source.notes.append(CLOCKS)
     before = len(source.notes)
     rest: pd.DataFrame | None = None
-    for frame in csv_rows.frames(
+    for frame in texts.frames(
         source, _is_header, is_row=lambda line: not line.startswith("=="), as_text=True
     ):
         if set(LONG) <= set(frame):
@@ -130,4 +130,4 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
 
 
 _TEXTS = {"Kernel Name", "Process Name", "Host Name", "Section Name", "Kernel Time", "Device",
-          "Block Size", "Grid Size", _UNITS, csv_rows.MALFORMED}  # fmt: skip
+          "Block Size", "Grid Size", _UNITS, texts.MALFORMED}  # fmt: skip

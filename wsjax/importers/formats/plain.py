@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wsjax.errors import InputError, nearest
-from wsjax.importers import csv_rows, kernel_names, values, words
-from wsjax.importers.mapping import OTHERS, TIMES
+from wsjax.importers import kernel_names, texts, values
+from wsjax.importers.columns import OTHERS, TIMES
 from wsjax.importers.source import Source
 from wsjax.schema import COLUMNS, INTERVAL_COLUMNS, PREDICTION_COLUMNS, REQUIRED
 from wsjax.tables import parquet_names
@@ -80,18 +80,18 @@ def columns(source: Source) -> tuple[str, ...]:
     if source.parquet:
         return tuple(parquet_names(source.path))
     header = _header(source)
-    return tuple(csv_rows.cells(header, csv_rows.delimiter_of(header)))
+    return tuple(texts.cells(header, texts.delimiter_of(header)))
 
 
 def pieces(source: Source) -> Iterator["pd.DataFrame"]:
     """Its rows, a piece at a time."""
     if source.parquet:
         frame = _parquet(source)
-        for start in range(0, max(len(frame), 1), csv_rows.PIECE_ROWS):
-            yield frame.iloc[start : start + csv_rows.PIECE_ROWS].reset_index(drop=True)
+        for start in range(0, max(len(frame), 1), texts.PIECE_ROWS):
+            yield frame.iloc[start : start + texts.PIECE_ROWS].reset_index(drop=True)
         return
     header = _header(source)
-    yield from csv_rows.frames(source, lambda line: line.strip() == header)
+    yield from texts.frames(source, lambda line: line.strip() == header)
 
 
 def _parquet(source: Source) -> "pd.DataFrame":
@@ -110,9 +110,9 @@ def _parquet(source: Source) -> "pd.DataFrame":
 def _header(source: Source) -> str:
     """The line that names the columns: the first with m, n and k, or with a name that the user
     maps; else the first that has a delimiter."""
-    rows = [line for line in source.head_lines if any(mark in line for mark in csv_rows.DELIMITERS)]
+    rows = [line for line in source.head_lines if any(mark in line for mark in texts.DELIMITERS)]
     for line in rows:
-        found = csv_rows.cells(line, csv_rows.delimiter_of(line))
+        found = texts.cells(line, texts.delimiter_of(line))
         if source.expected & set(found) or {"m", "n", "k"} <= {_key(cell) for cell in found}:
             return line.strip()
     return rows[0].strip() if rows else source.first_line().strip()
@@ -173,7 +173,7 @@ def _tokens(name: object) -> set[str]:
 def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     """Columns known by name; the others stay as they are. Times by the unit in the header or
     behind the numbers; a column of times without one is left out (`complaints` says so)."""
-    known = names([name for name in theirs if name != csv_rows.MALFORMED])
+    known = names([name for name in theirs if name != texts.MALFORMED])
     found = {ours: theirs[name] for ours, name in known.items() if ours not in TIMES}
     if "kernel" in found:
         found = {**kernel_names.columns(found["kernel"]), **found}
@@ -183,7 +183,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
             found[ours] = values.times_us(theirs[known[ours]], scale or 1.0)
     if b_type := _partner(known.get("dtype_in", ""), theirs):
         pair = found["dtype_in"].astype(str) + "," + theirs[b_type].astype(str)
-        both = values.each(pair, lambda types: words.operands(*types.split(",")))
+        both = values.each(pair, lambda types: values.operands(*types.split(",")))
         found["dtype_in"] = both.where(found["dtype_in"].notna())
     taken = set(known.values())
     rest = {name: column for name, column in theirs.items() if name not in taken}
@@ -204,7 +204,7 @@ def _hint(column: str, theirs: Sequence[str]) -> str:
 
 def complaints(ours: Collection[str], theirs: Sequence[str]) -> list[str]:
     """What a table lacks that every measurement has."""
-    theirs = [name for name in theirs if name != csv_rows.MALFORMED]
+    theirs = [name for name in theirs if name != texts.MALFORMED]
     if set(theirs) >= TRACED:
         return ["holds events of traced kernels, no times of whole ones; `wsjax validate --trace`"]
     time = names(theirs).get(TIMES[0])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax.importers import json_text, values, words
+from wsjax.importers import texts, values
 from wsjax.importers.source import Source
 from wsjax.schema import DTYPES
 
@@ -44,7 +44,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
 
     rows: list[dict[str, Any]] = []
     key: list[Any] = []
-    for name, _, value in json_text.parts(source, many=("configs_timings",)):
+    for name, _, value in texts.parts(source, many=("configs_timings",)):
         if name == "key":
             key = value if isinstance(value, list) else [value]
             key = key[0] if len(key) == 1 and isinstance(key[0], list) else key
@@ -53,7 +53,7 @@ def pieces(source: Source) -> Iterator["pd.DataFrame"]:
         elif name == "configs_timings":
             rows.append({"status": "malformed"})
     sizes = [part for part in key if type(part) is int][:3]
-    types = [part for part in key if isinstance(part, str) and words.dtype(part) in DTYPES]
+    types = [part for part in key if isinstance(part, str) and values.dtype(part) in DTYPES]
     if len(sizes) == 3:
         source.notes.append(
             f"the key has no names: m, n, k = {', '.join(map(str, sizes))} by its order; "
@@ -80,7 +80,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     found = settings(theirs)
     found |= {c: theirs[c] for c in "mnk" if c in theirs}
     if "dtype" in theirs:
-        found["dtype_in"] = found["dtype_out"] = theirs["dtype"].map(words.dtype)
+        found["dtype_in"] = found["dtype_out"] = theirs["dtype"].map(values.dtype)
     for ours, name in (("time_us_measured", "p50"), ("time_us_p20", "p20"), ("time_us_p80", "p80")):
         if name in theirs:
             found[ours] = values.times_us(theirs[name], values.US_PER["ms"])
