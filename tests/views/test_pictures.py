@@ -18,7 +18,7 @@ from wsjax.timelines import traces
 from wsjax.timelines.scene import path_text, scene
 from wsjax.timelines.slices import columns, covered, merged
 from wsjax.timelines.timeline import Timeline
-from wsjax.views import html, picture, picture_grid
+from wsjax.views import html, picture, timeline_files
 from wsjax.views.timeline_files import write_timeline
 from wsjax.views.timeline_text import timeline_text
 
@@ -215,7 +215,7 @@ def test_pictures_state_the_period_of_the_table(kernel):
     mean = scenes.over_ctas(ctas)
     assert (mean.measured_us, mean.trace) == (2.0, one)
     assert mean.error == pytest.approx(kernel_error := mean.predicted_us / 2.0 - 1.0)
-    titles = [axes.get_title(loc="left") for axes in picture_grid.figure([mean]).axes]
+    titles = [axes.get_title(loc="left") for axes in timeline_files.comparisons_figure([mean]).axes]
     assert f"measured 2.000 ({kernel_error:+.1%})" in titles[0]
 
 

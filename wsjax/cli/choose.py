@@ -87,7 +87,7 @@ def choose(
     if out is not None:
         make_writable(out)
     with telling("choosing kernels; Ctrl-C: the best so far", quiet=json):
-        found = portfolio.choose(
+        choice = portfolio.choose(
             workload,
             k,
             hardware=hardware,
@@ -101,20 +101,20 @@ def choose(
             measured=measured,
             timeout_s=timeout,
         )
-    written = [] if out is None else write_choice(found, out)
+    written = [] if out is None else write_choice(choice, out)
     if json:
-        show_json(found.record())
+        show_json(choice.record())
     else:
-        _show(found)
+        _show(choice)
         if not measured:
-            _show_extrapolation(found)
+            _show_extrapolation(choice)
         if written:
             print(f"written to {out}: {', '.join(written)}")
-            _show_missing(found)
-    return exit_code(proved=found.proved, interrupted=found.interrupted)
+            _show_missing(choice)
+    return exit_code(proved=choice.proved, interrupted=choice.interrupted)
 
 
-def write_choice(found: "Choice", directory: Path) -> list[str]:
+def write_choice(choice: "Choice", directory: Path) -> list[str]:
     """The files of a choice (of pandas frames), in a directory; their names.
 
     `kernels.csv`, `assignment.parquet`, `loss.csv`, `loss.svg`, `triton_configs.py`, and
@@ -122,25 +122,25 @@ def write_choice(found: "Choice", directory: Path) -> list[str]:
     """
     from wsjax import portfolio, tables
 
-    texts = tables.metadata([found.hardware])
+    texts = tables.metadata([choice.hardware])
     parts = {
-        "kernels.csv": found.kernels,
-        "assignment.parquet": found.assignment,
-        "loss.csv": found.loss,
+        "kernels.csv": choice.kernels,
+        "assignment.parquet": choice.assignment,
+        "loss.csv": choice.loss,
     }
     for name, frame in parts.items():
-        own = portfolio.without_formulas(frame) if name.endswith(".csv") else frame
-        tables.write_table(tables.from_frame(own), directory / name, texts)
+        cells = portfolio.without_formulas(frame) if name.endswith(".csv") else frame
+        tables.write_table(tables.from_frame(cells), directory / name, texts)
     points = [
         portfolio.Point(
-            row.k, row.loss_pct, portfolio.slower_pct(row.bound_us, found.all_us), row.proved
+            row.k, row.loss_pct, portfolio.slower_pct(row.bound_us, choice.all_us), row.proved
         )
-        for row in found.loss.itertuples()
+        for row in choice.loss.itertuples()
     ]
     others = {
-        "loss.svg": portfolio.loss_svg(points, _title(found)),
-        "triton_configs.py": found.triton_configs,
-        "cutlass_filter.txt": found.cutlass_filter,
+        "loss.svg": portfolio.loss_svg(points, _title(choice)),
+        "triton_configs.py": choice.triton_configs,
+        "cutlass_filter.txt": choice.cutlass_filter,
     }
     written = {name: text for name, text in others.items() if text}
     for name, text in written.items():
@@ -149,12 +149,12 @@ def write_choice(found: "Choice", directory: Path) -> list[str]:
     return [*parts, *written]
 
 
-def _show(found: "Choice") -> None:
+def _show(choice: "Choice") -> None:
     print(
-        f"{len(found.names)} of {found.available:,} kernels for {_problems(found)} "
-        f"{MEASURED if found.by_measured else on_machine(found.hardware)}"
+        f"{len(choice.names)} of {choice.available:,} kernels for {_problems(choice)} "
+        f"{MEASURED if choice.by_measured else on_machine(choice.hardware)}"
     )
-    shown = found.kernels.head(KERNELS_SHOWN)
+    shown = choice.kernels.head(KERNELS_SHOWN)
     builds = ["build cost"] if "build_cost" in shown else []
     rows = [
         [
@@ -166,11 +166,11 @@ def _show(found: "Choice") -> None:
         for row in shown.to_dict("records")
     ]
     show_table(["kernel", "problems", "time %", *builds], rows)
-    if len(found.kernels) > len(shown):
-        print(f"and {len(found.kernels) - len(shown):,} more")
+    if len(choice.kernels) > len(shown):
+        print(f"and {len(choice.kernels) - len(shown):,} more")
     print(
-        f"{found.time_us:,.1f} µs in all, {found.loss_pct:.2f} % more than with every kernel; "
-        f"{_proof(found)}"
+        f"{choice.time_us:,.1f} µs in all, {choice.loss_pct:.2f} % more than with every kernel; "
+        f"{_proof(choice)}"
     )
     rows = [
         [
@@ -180,51 +180,51 @@ def _show(found: "Choice") -> None:
             f"{row['worst_pct']:.1f}",
             "yes" if row["proved"] else "no",
         ]
-        for row in found.loss.to_dict("records")
+        for row in choice.loss.to_dict("records")
     ]
     show_table(["k", "time µs", "loss %", "worst problem %", "proved"], rows)
-    if found.measured is not None:
-        _show_measured(found.measured)
+    if choice.measured is not None:
+        _show_measured(choice.measured)
 
 
-def _show_extrapolation(found: "Choice") -> None:
+def _show_extrapolation(choice: "Choice") -> None:
     """Of each problem on its kernel."""
     from wsjax import schema
     from wsjax.hardware import resolve
 
-    assigned = found.assignment.merge(found.kernels, on="kernel", suffixes=("", "_of_kernel"))
+    assigned = choice.assignment.merge(choice.kernels, on="kernel", suffixes=("", "_of_kernel"))
     columns = {name: assigned[name] for name in schema.COLUMNS if name in assigned}
     rows = schema.read_rows(columns, len(assigned), list(columns))
-    configurations = resolve(rows.columns, found.hardware)
-    show_extrapolation(found.hardware, configurations._asdict())
+    configurations = resolve(rows.columns, choice.hardware)
+    show_extrapolation(choice.hardware, configurations._asdict())
 
 
-def _show_missing(found: "Choice") -> None:
+def _show_missing(choice: "Choice") -> None:
     """Which kernels the filter for CUTLASS leaves out."""
-    missing = ", ".join(found.not_in_cutlass[:KERNELS_SHOWN])
-    if missing and found.cutlass_filter:
+    missing = ", ".join(choice.not_in_cutlass[:KERNELS_SHOWN])
+    if missing and choice.cutlass_filter:
         print(f"cutlass_filter.txt leaves out what CUTLASS has not: {missing}")
     elif missing:
         print("no cutlass_filter.txt: CUTLASS has none of these kernels")
 
 
-def _title(found: "Choice") -> str:
-    return f"{_problems(found)} {MEASURED if found.by_measured else f'on {found.hardware.name}'}"
+def _title(choice: "Choice") -> str:
+    return f"{_problems(choice)} {MEASURED if choice.by_measured else f'on {choice.hardware.name}'}"
 
 
-def _problems(found: "Choice") -> str:
-    count = len(found.assignment)
+def _problems(choice: "Choice") -> str:
+    count = len(choice.assignment)
     return f"{count:,} problem{'s' * (count != 1)}"
 
 
-def _proof(found: "Choice") -> str:
+def _proof(choice: "Choice") -> str:
     """What is known of better sets."""
-    if found.proved:
-        return f"proved: no set of {found.k} takes less ({found.seconds:.2f} s)"
-    why = "interrupted" if found.interrupted else "time is up"
+    if choice.proved:
+        return f"proved: no set of {choice.k} takes less ({choice.seconds:.2f} s)"
+    why = "interrupted" if choice.interrupted else "time is up"
     return (
-        f"not proved ({why} after {found.seconds:.1f} s): no set of {found.k} takes more than "
-        f"{found.gap_pct:.2g} % less"
+        f"not proved ({why} after {choice.seconds:.1f} s): no set of {choice.k} takes more than "
+        f"{choice.gap_pct:.2g} % less"
     )
 
 

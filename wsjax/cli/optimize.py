@@ -201,21 +201,24 @@ def _show_front(answers: Sequence["Answer"], asked: "Request") -> None:
 
 
 def _heading(c: Mapping[str, Any], asked: "Request") -> str:
+    from wsjax.schema import sizes
+
     batch = f" x{c['batch']}" if c["batch"] > 1 else ""
     out = "" if c["dtype_out"] == c["dtype_in"] else f" to {c['dtype_out']}"
     return (
-        f"{c['m']}x{c['n']}x{c['k']}{batch} {c['dtype_in']}{out} {c['layout']} "
-        f"{on_machine(asked.hardware)}"
+        f"{sizes(c, 'mnk')}{batch} {c['dtype_in']}{out} {c['layout']} {on_machine(asked.hardware)}"
     )
 
 
 def _kernel(choice: "Chosen") -> str:
     """A kernel in a line: what is not as usual is said."""
+    from wsjax.schema import BLOCKS, sizes
+
     c = choice.configuration
     unusual = {"mma_in_flight": 0, "group_m": 1, "grid_ctas": 0, "write_back": "tma"}
     warps = f"{c['dma_warps']} DMA and {c['math_warps']} MATH warps"
     words = [
-        f"{c['block_m']}x{c['block_n']}x{c['block_k']} {c['schedule']}",
+        f"{sizes(c, BLOCKS)} {c['schedule']}",
         f"{c['stages']} stage{'s' * (c['stages'] != 1)}",
         warps,
         *(f"{name} {c[name]}" for name, usual in unusual.items() if c[name] != usual),
@@ -225,6 +228,8 @@ def _kernel(choice: "Chosen") -> str:
 
 def _time(choice: "Chosen", answer: "Answer") -> str:
     """A time, and how far it is from the answer's."""
-    own, best = choice.figures["time_us"], answer.choice.figures["time_us"]
-    change = round(100 * (own / best - 1), 2) if best > 0 and math.isfinite(own) else 0.0
-    return f"{own:,.3f} µs" + (f" ({change:+.2f} %)" if change else "")
+    time_us, best_us = choice.figures["time_us"], answer.choice.figures["time_us"]
+    change = (
+        round(100 * (time_us / best_us - 1), 2) if best_us > 0 and math.isfinite(time_us) else 0.0
+    )
+    return f"{time_us:,.3f} µs" + (f" ({change:+.2f} %)" if change else "")

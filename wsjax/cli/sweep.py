@@ -148,11 +148,13 @@ def _show_fastest(summary: "Summary", fastest: Mapping[str, Any], swept: Sequenc
 
 def _cells(row: Mapping[str, Any], swept: Sequence[str]) -> dict[str, str]:
     """One row of a sweep as a line of its summary: headings and texts."""
+    from wsjax.schema import BLOCKS, sizes
+
     return {
-        "problem": f"{row.get('problem', '')} {row['m']}x{row['n']}x{row['k']}".strip(),
+        "problem": f"{row.get('problem', '')} {sizes(row, 'mnk')}".strip(),
         "hardware": row["hardware"],
         **{name: f"{row[name]:.12g}" for name in swept},
-        "tile": "x".join(str(row[name]) for name in ("block_m", "block_n", "block_k")),
+        "tile": sizes(row, BLOCKS),
         "stages": str(row["stages"]),
         "DMA": str(row["dma_warps"]),
         "schedule": row["schedule"],

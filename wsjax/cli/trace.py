@@ -103,13 +103,13 @@ def _matching(read: "list[Trace]", numbers: Mapping[str, int], path: Path) -> "l
     from wsjax.timelines import configuration
 
     kernels: dict[tuple, list[Trace]] = {}
-    for one in read:
-        kernels.setdefault(one.kernel[:-1], []).append(one)
+    for trace in read:
+        kernels.setdefault(trace.kernel[:-1], []).append(trace)
     matching = [
         ctas
         for ctas in kernels.values()
-        for own in [configuration(ctas[0])]
-        if all(own.get(name, COLUMNS[name].default_number) == x for name, x in numbers.items())
+        for columns in [configuration(ctas[0])]
+        if all(columns.get(name, COLUMNS[name].default_number) == x for name, x in numbers.items())
     ]
     if not matching:
         raise InputError(
@@ -135,13 +135,13 @@ def _check_count(out: Path, kernels: "Sequence[list[Trace]]") -> None:
 
 def _as_options(trace: "Trace") -> str:
     """A traced kernel as options."""
-    from wsjax.schema import BLOCKS
+    from wsjax.schema import BLOCKS, sizes
     from wsjax.timelines import configuration
 
-    own = configuration(trace)
-    tile = "x".join(str(own[name]) for name in BLOCKS)
-    problem = " ".join(f"-{name} {own[name]}" for name in ("m", "n", "k"))
-    return f"{problem} --tile {tile} --stages {own['stages']} --dma-warps {own['dma_warps']}"
+    columns = configuration(trace)
+    problem = " ".join(f"-{name} {columns[name]}" for name in "mnk")
+    ring = f"--stages {columns['stages']} --dma-warps {columns['dma_warps']}"
+    return f"{problem} --tile {sizes(columns, BLOCKS)} {ring}"
 
 
 def _compared(kernel: "Sequence[Trace]", machine: "Hardware") -> "list[Comparison]":
@@ -161,7 +161,9 @@ def _show_timeline(t: "Timeline", compared: "Sequence[Comparison]") -> None:
     width = PIPE_WIDTH
     if sys.stdout.isatty():
         width = min(max(Console().width, WIDTHS[0]), WIDTHS[1])
-    scene = timelines.scene_of(t, MOST_STEPS, [timelines.measured(one) for one in compared])
+    scene = timelines.scene_of(
+        t, MOST_STEPS, [timelines.measured(comparison) for comparison in compared]
+    )
     console = Console(width=width, markup=False, emoji=False, highlight=False)
     for line in (scene.title, *scene.notes, "", *views.timeline_text(scene, width)):
         console.print(line)
@@ -175,7 +177,9 @@ def _draw(compared: "Sequence[Comparison]", t: "Timeline", out: Path, *, quiet: 
         if len(compared) > 1:
             views.write_comparisons(compared, out)
         else:
-            views.write_timeline(t, out, [timelines.measured(one) for one in compared])
+            views.write_timeline(
+                t, out, [timelines.measured(comparison) for comparison in compared]
+            )
     if not quiet:
         opens = "; opens in Perfetto and chrome://tracing" if out.suffix.lower() == ".json" else ""
         print(f"written to {out}{opens}")
@@ -187,7 +191,7 @@ def _show_errors(compared: "Sequence[Sequence[Comparison]]") -> None:
 
     from wsjax.timelines import over_ctas
 
-    means = [over_ctas(one) for one in compared]
+    means = [over_ctas(ctas) for ctas in compared]
     problems = list(dict.fromkeys(_problem(mean.timeline.configuration) for mean in means))
     if len(compared) > LISTED and len(problems) > 1:
         _show_by_problem(means, problems)
@@ -196,12 +200,12 @@ def _show_errors(compared: "Sequence[Sequence[Comparison]]") -> None:
             [
                 _problem(mean.timeline.configuration),
                 *_kernel(mean.timeline.configuration),
-                f"{len(one)}",
+                f"{len(ctas)}",
                 f"{mean.predicted_us:.3f} µs",
                 f"{mean.measured_us:.3f} µs",
                 f"{mean.error:+.1%}",
             ]
-            for one, mean in zip(compared, means, strict=True)
+            for ctas, mean in zip(compared, means, strict=True)
         ]
         figures = ("CTAs", "step, predicted", "measured", "error")
         show_table(("problem", *KERNEL_HEADINGS, *figures), rows, left=(0, 1, 5))
@@ -227,20 +231,27 @@ def _show_by_problem(means: "Sequence[Comparison]", problems: Sequence[str]) -> 
     rows = [
         [
             *kernel,
-            *(f"{own[name]:+.1%}" if name in own else "" for name in problems),
-            f"{np.nanmean(np.abs(list(own.values()))):.1%}",
+            *(f"{by_problem[name]:+.1%}" if name in by_problem else "" for name in problems),
+            f"{np.nanmean(np.abs(list(by_problem.values()))):.1%}",
         ]
-        for kernel, own in errors.items()
+        for kernel, by_problem in errors.items()
     ]
     show_table([*KERNEL_HEADINGS, *problems, "mean absolute"], rows, left=(0, 4))
 
 
 def _kernel(c: "Configuration") -> tuple[str, ...]:
-    from wsjax.schema import SCHEDULES
+    from wsjax.schema import BLOCKS, SCHEDULES, sizes
 
-    tile = f"{c.block_m}x{c.block_n}x{c.block_k}"
-    return tile, f"{c.stages}", f"{c.dma_warps}", f"{c.math_warps}", SCHEDULES[c.schedule]
+    return (
+        sizes(c._asdict(), BLOCKS),
+        f"{c.stages}",
+        f"{c.dma_warps}",
+        f"{c.math_warps}",
+        SCHEDULES[c.schedule],
+    )
 
 
 def _problem(c: "Configuration") -> str:
-    return f"{c.m}x{c.n}x{c.k}"
+    from wsjax.schema import sizes
+
+    return sizes(c._asdict(), "mnk")

@@ -116,8 +116,8 @@ def words(name: str, given: "pd.Series") -> tuple["pd.Series", np.ndarray]:
     codes, found = pd.factorize(values.scalars(given))
     choices = COLUMNS[name].choices
     told = [values.ours(name, word) for word in found]
-    own = np.asarray([*(choices.index(w) if w in choices else -1 for w in told), -1])[codes]
-    return pd.Series(pd.Categorical.from_codes(own, choices)), (own < 0) & (codes >= 0)
+    numbers = np.asarray([*(choices.index(w) if w in choices else -1 for w in told), -1])[codes]
+    return pd.Series(pd.Categorical.from_codes(numbers, choices)), (numbers < 0) & (codes >= 0)
 
 
 def filled(
@@ -149,13 +149,13 @@ def filled(
         elif column.choices:
             codes = told[name].cat.codes.to_numpy() if name in told else np.full(rows, -1)
             free = (codes < 0) & ~wrong.get(name, np.zeros(rows, bool))
-            own = np.where(free, usual[name], codes)
-            found[name] = pd.Series(pd.Categorical.from_codes(own, column.choices))
+            cells = np.where(free, usual[name], codes)
+            found[name] = pd.Series(pd.Categorical.from_codes(cells, column.choices))
         else:
             found[name] = pd.Series(np.broadcast_to(np.asarray(default), (rows,)).astype("int64"))
             if name in told:
-                own = told[name].fillna(found[name].astype("Int64"))
-                found[name] = own.mask(wrong[name])
+                cells = told[name].fillna(found[name].astype("Int64"))
+                found[name] = cells.mask(wrong[name])
     return found
 
 

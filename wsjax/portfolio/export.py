@@ -30,6 +30,7 @@ from wsjax.schema import (
     SCHEDULES,
     Facts,
     deepest_stages,
+    sizes,
     with_defaults,
 )
 
@@ -84,8 +85,7 @@ def kernel_name(kernel: Mapping[str, Any]) -> str:
     `grid_ctas`.
     """
     usual = with_defaults({"schedule": int(kernel.get("schedule", 1))})
-    tile = "x".join(str(kernel[name]) for name in BLOCKS)
-    words = [tile, *([f"s{kernel['stages']}"] if "stages" in kernel else [])]
+    words = [sizes(kernel, BLOCKS), *([f"s{kernel['stages']}"] if "stages" in kernel else [])]
     words.append(SCHEDULES[usual["schedule"]])
     for name, letter in LETTERS.items():
         if name in kernel and kernel[name] != usual[name]:

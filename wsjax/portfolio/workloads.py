@@ -63,7 +63,7 @@ class Problems:
 
     def label(self, at: int) -> str:
         """A problem's name, or its sizes."""
-        sizes = "x".join(str(self.columns[name][at]) for name in "mnk")
+        sizes = schema.sizes({name: self.columns[name][at] for name in "mnk"}, "mnk")
         return f"'{self.names[at]}' ({sizes})" if self.names[at] else sizes
 
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from wsjax import schema
-from wsjax.model import PINGPONG
 from wsjax.schema import LIMITERS
 from wsjax.timelines import slices as rows
 from wsjax.timelines import steps as played
@@ -196,7 +195,7 @@ def _line(t: Timeline, most: int) -> Line:
     queued = np.minimum(np.maximum(begin[1:], end[:-1]), end[1:])
     begin[1:] = np.where(computes[1:] | ends[1:], begin[1:], queued)
     dma = p.dma_warps
-    group = (step // p.k_tiles) % 2 if p.schedule == PINGPONG else 0
+    group = (step // p.k_tiles) % played.math_groups(p)
     track = np.where(computes | ends, dma + 1 + group, np.where(loads_a, 1, dma))
     return Line(np.column_stack([begin, end]).ravel(), np.repeat(track, 2))
 

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsjax.model import PINGPONG
 from wsjax.timelines import steps as played
-from wsjax.timelines.steps import count
+from wsjax.timelines.steps import count, math_groups
 from wsjax.timelines.timeline import Timeline
 
 KINDS = ("launch", "wave", "cold", "wait", "queue", "load", "compute", "epilogue")
@@ -47,6 +46,14 @@ class Slices(NamedTuple):
         """Only these slices (a mask or positions)."""
         return Slices(*(x[rows] for x in self))
 
+    def moved(self, by_us: float) -> "Slices":
+        """The same slices so much later."""
+        return self._replace(begin_us=self.begin_us + by_us, end_us=self.end_us + by_us)
+
+    def within(self, begin_us: float, end_us: float) -> "Slices":
+        """The slices of which a part lies between two times."""
+        return self.take((self.end_us > begin_us) & (self.begin_us < end_us))
+
 
 class _Row(NamedTuple):
     """A track's events, one a step: arrays (steps,), times in µs from the kernel's begin."""
@@ -80,8 +87,7 @@ class _Row(NamedTuple):
 
 def tracks(t: Timeline) -> tuple[str, ...]:
     """What the tracks are called: the kernel, the DMA warps, the MATH groups."""
-    groups = 2 if t.pipeline.schedule == PINGPONG else 1
-    return ("kernel", *names(t.pipeline.dma_warps, groups))
+    return ("kernel", *names(t.pipeline.dma_warps, math_groups(t.pipeline)))
 
 
 def names(dma_warps: int, math_groups: int) -> tuple[str, ...]:
@@ -101,17 +107,19 @@ def slices(t: Timeline, most: int | None = None) -> Slices:
 
 def merged(pieces: Iterable[Slices]) -> Slices:
     """Slices in order of tracks and time, without those that take no time."""
-    found = Slices(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
-    found = found.take(found.end_us - found.begin_us > SHORTEST_US)
-    return found.take(np.lexsort((found.begin_us, found.track)))
+    joined = Slices(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+    joined = joined.take(joined.end_us - joined.begin_us > SHORTEST_US)
+    return joined.take(np.lexsort((joined.begin_us, joined.track)))
 
 
-def covered(found: Slices, edges: np.ndarray) -> np.ndarray:
+def covered(slices: Slices, edges: np.ndarray) -> np.ndarray:
     """How long slices that do not overlap last between each two edges."""
-    times = np.column_stack([found.begin_us, found.end_us]).ravel()
-    spent = np.cumsum(np.column_stack([np.zeros(len(found.step)), found.end_us - found.begin_us]))
-    whole = np.interp(edges, np.append(0.0, times), np.append(0.0, spent)) if len(times) else 0.0
-    return np.diff(np.broadcast_to(whole, edges.shape))
+    times = np.column_stack([slices.begin_us, slices.end_us]).ravel()
+    spent = np.cumsum(
+        np.column_stack([np.zeros(len(slices.step)), slices.end_us - slices.begin_us])
+    )
+    total = np.interp(edges, np.append(0.0, times), np.append(0.0, spent)) if len(times) else 0.0
+    return np.diff(np.broadcast_to(total, edges.shape))
 
 
 def one_by_one(steps: int, most: int | None) -> np.ndarray:
@@ -169,7 +177,7 @@ def _rows(t: Timeline) -> list[_Row]:
         drawn = (waits[place] + SHORTEST_US) / (waits[0] + waits[1] + (1 + two) * SHORTEST_US)
         times = (acquire - wait, acquire, acquire + queue, done, done)
         rows.append(_Row(LOAD, steps, *times, marked[place], none, missing * drawn))
-    groups = 2 if p.schedule == PINGPONG else 1
+    groups = math_groups(p)
     until = np.where(np.isfinite(s.epilogue), s.epilogue, s.end)
     missing = max(t.figures["math_wait_us"] - waits[2], 0.0) / max(waits[2], SHORTEST_US)
     for group in range(groups):

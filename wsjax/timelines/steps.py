@@ -33,6 +33,11 @@ def count(pipeline: Pipeline) -> int:
     return pipeline.k_tiles * pipeline.tiles
 
 
+def math_groups(pipeline: Pipeline) -> int:
+    """The consumer groups that alternate output tiles."""
+    return 2 if pipeline.schedule == PINGPONG else 1
+
+
 def play(pipeline: Pipeline, most: int) -> Events:
     """The events of the first steps of a pipeline of Python numbers, at most `most`, as arrays;
     each step's `released` is its own slot's. `serial` repeats its tile.

@@ -14,9 +14,13 @@ The verbs `trace` and `report` call this package. Read next: `wsjax.timelines` (
 `sweep_page`, `pages/page.js` (what all pages share).
 """
 
-from wsjax.views.picture_grid import KERNELS_MOST, write_comparisons
 from wsjax.views.report import Report, report
-from wsjax.views.timeline_files import check_timeline_file, write_timeline
+from wsjax.views.timeline_files import (
+    KERNELS_MOST,
+    check_timeline_file,
+    write_comparisons,
+    write_timeline,
+)
 from wsjax.views.timeline_text import timeline_text
 
 __all__ = [

@@ -73,9 +73,9 @@ def check_matplotlib() -> None:
         )
 
 
-def write(found: Scene, out: Path) -> None:
+def write(scene: Scene, out: Path) -> None:
     """Draw one timeline into a .png or .svg, whole or not at all."""
-    save(figure(found), out)
+    save(figure(scene), out)
 
 
 def save(drawn: "Figure", out: Path) -> None:
@@ -87,24 +87,24 @@ def save(drawn: "Figure", out: Path) -> None:
         drawn.savefig(file, format=kind, dpi=DPI, metadata={"Date": None} if kind == "svg" else {})
 
 
-def figure(found: Scene) -> "Figure":
+def figure(scene: Scene) -> "Figure":
     """The whole kernel above, two windows below, and the ring under each."""
     from matplotlib.figure import Figure
 
-    rows = len(found.labels)
-    extra = sum(len(m.labels) for m in found.measured)
+    rows = len(scene.labels)
+    extra = sum(len(m.labels) for m in scene.measured)
     heights = [rows * ROW + 0.5, (rows - 1 + extra) * ROW + 0.3, 0.8]
-    top = 0.72 + 0.22 * len(found.notes)
+    top = 0.72 + 0.22 * len(scene.notes)
     drawn = Figure(figsize=(WIDTH, top + sum(heights) + 2.1))
     height = drawn.get_figheight()
     edges = {"left": 1.75 / WIDTH, "right": 1 - 0.25 / WIDTH}
-    whole_grid = drawn.add_gridspec(
+    top_grid = drawn.add_gridspec(
         1, 1, top=1 - top / height, bottom=1 - (top + heights[0]) / height, **edges
     )
     below = top + heights[0] + 0.95
     grid = drawn.add_gridspec(
         2,
-        len(found.windows),
+        len(scene.windows),
         top=1 - below / height,
         bottom=0.75 / height,
         height_ratios=heights[1:],
@@ -112,22 +112,22 @@ def figure(found: Scene) -> "Figure":
         wspace=0.05,
         **edges,
     )
-    _headline(drawn, found, height)
-    whole = drawn.add_subplot(whole_grid[0])
-    _whole(whole, found)
-    for place, window in enumerate(found.windows):
+    _headline(drawn, scene, height)
+    whole = drawn.add_subplot(top_grid[0])
+    _whole(whole, scene)
+    for place, window in enumerate(scene.windows):
         steps = drawn.add_subplot(grid[0, place])
         ring = drawn.add_subplot(grid[1, place])
-        _steps(steps, found, place)
-        _ring(ring, found, window, labelled=place == 0)
-    legend(drawn, [found.slices])
+        _steps(steps, scene, place)
+        _ring(ring, scene, window, labelled=place == 0)
+    legend(drawn, [scene.slices])
     return drawn
 
 
-def _headline(drawn: "Figure", found: Scene, height: float) -> None:
+def _headline(drawn: "Figure", scene: Scene, height: float) -> None:
     left = 0.25 / WIDTH
-    drawn.text(left, 1 - 0.38 / height, found.title, fontsize=13, weight="bold", color=LIGHT["ink"])
-    for place, note in enumerate(found.notes):
+    drawn.text(left, 1 - 0.38 / height, scene.title, fontsize=13, weight="bold", color=LIGHT["ink"])
+    for place, note in enumerate(scene.notes):
         drawn.text(
             left,
             1 - (0.64 + 0.22 * place) / height,
@@ -143,7 +143,7 @@ def legend(drawn: "Figure", shown: Sequence[Slices], *, path: bool = True) -> No
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    kinds = {KINDS[code] for found in shown for code in np.unique(found.kind)}
+    kinds = {KINDS[code] for slices in shown for code in np.unique(slices.kind)}
     handles: list[Any] = [
         Patch(color=LIGHT[kind], label=NAMES.get(kind, kind)) for kind in LEGEND if kind in kinds
     ]
@@ -160,68 +160,67 @@ def legend(drawn: "Figure", shown: Sequence[Slices], *, path: bool = True) -> No
     )
 
 
-def _whole(axes: "Axes", found: Scene) -> None:
-    waves = found.slices.take(found.slices.track == 0)
+def _whole(axes: "Axes", scene: Scene) -> None:
+    waves = scene.slices.take(scene.slices.track == 0)
     bars(axes, waves, 0, edge=False)
-    warps = found.slices.take(found.slices.track > 0)
+    warps = scene.slices.take(scene.slices.track > 0)
     if len(warps.step) > SLICES_MAX:
-        _shares(axes, warps, found)
+        _shares(axes, warps, scene)
     else:
         bars(axes, warps, 0, edge=False)
     waves = waves.take(waves.kind == WAVE)
     if len(waves.step) <= 60:
         numbers = np.arange(1, len(waves.step) + 1)
         for number, begin, end in zip(numbers, waves.begin_us, waves.end_us, strict=True):
-            if (end - begin) / found.time_us > 0.012:
+            if (end - begin) / scene.time_us > 0.012:
                 middle = (begin + end) / 2
                 axes.text(middle, 0, f"{number}", ha="center", va="center", fontsize=FONT - 1)
-    begins = [window.begin_us for window in found.windows]
+    begins = [window.begin_us for window in scene.windows]
     letters = [" a", " b"]
-    if len(begins) > 1 and begins[1] - begins[0] < LETTER_SHARE * found.time_us:
+    if len(begins) > 1 and begins[1] - begins[0] < LETTER_SHARE * scene.time_us:
         letters = [" a, b", ""]
-    for letter, window in zip(letters, found.windows, strict=False):
-        if len(found.windows) == 1:
+    for letter, window in zip(letters, scene.windows, strict=False):
+        if len(scene.windows) == 1:
             continue
         style = {"edgecolor": LIGHT["ink"], "lw": 0.8, "ls": (0, (3, 2))}
         axes.axvspan(window.begin_us, window.end_us, fill=False, **style)
         axes.text(window.begin_us, -0.6, letter, fontsize=FONT - 1, va="bottom")
-    labels = ("output tiles", *found.labels[1:])
-    frame(axes, labels, 0.0, found.time_us, "")
+    labels = ("output tiles", *scene.labels[1:])
+    frame(axes, labels, 0.0, scene.time_us, "")
 
 
-def _shares(axes: "Axes", warps: Slices, found: Scene) -> None:
+def _shares(axes: "Axes", warps: Slices, scene: Scene) -> None:
     """Of many slices, what each track does in each part of the time."""
-    bins = int(np.clip(found.steps / STEPS_A_BIN, *BINS))
-    edges = np.linspace(0.0, found.time_us, bins + 1)
+    bins = int(np.clip(scene.steps / STEPS_A_BIN, *BINS))
+    edges = np.linspace(0.0, scene.time_us, bins + 1)
     for track in np.unique(warps.track):
         bottom = np.full(bins, track + 0.37)
         for kind in (COMPUTE, LOAD, EPILOGUE, QUEUE, COLD, WAIT):
-            own = warps.take((warps.track == track) & (warps.kind == kind))
-            share = covered(own, edges) / (edges[1] - edges[0])
+            part = warps.take((warps.track == track) & (warps.kind == kind))
+            share = covered(part, edges) / (edges[1] - edges[0])
             top = bottom - 0.74 * share
             axes.stairs(top, edges, baseline=bottom, fill=True, color=LIGHT[KINDS[kind]], lw=0)
             bottom = top
 
 
-def _steps(axes: "Axes", found: Scene, place: int) -> None:
-    window = found.windows[place]
-    inside = found.slices.take(found.slices.track > 0)
-    shown = inside.take((inside.end_us > window.begin_us) & (inside.begin_us < window.end_us))
+def _steps(axes: "Axes", scene: Scene, place: int) -> None:
+    window = scene.windows[place]
+    shown = scene.slices.take(scene.slices.track > 0).within(window.begin_us, window.end_us)
     bars(axes, shown._replace(track=shown.track - 1), 0, edge=True)
-    _numbers(axes, shown._replace(track=shown.track - 1), found, window)
-    labels = list(found.labels[1:])
-    for measured, shift in zip(found.measured, window.shift_us, strict=True):
-        _measured(axes, found, measured, shift, len(labels), window)
+    _numbers(axes, shown._replace(track=shown.track - 1), scene, window)
+    labels = list(scene.labels[1:])
+    for measured, shift in zip(scene.measured, window.shift_us, strict=True):
+        _measured(axes, scene, measured, shift, len(labels), window)
         labels += [f"{label}, measured" for label in measured.labels]
-    _path(axes, found, window)
-    if found.measured:
-        axes.axhline(len(found.labels) - 1.5, color=LIGHT["soft"], lw=0.8)
-    several = len(found.windows) > 1
+    _path(axes, scene, window)
+    if scene.measured:
+        axes.axhline(len(scene.labels) - 1.5, color=LIGHT["soft"], lw=0.8)
+    several = len(scene.windows) > 1
     name = f"{'ab'[place]}   {window.name}" if several else window.name
-    if found.measured and place:
+    if scene.measured and place:
         moved = (
             f"{shift - first:+.2f} µs"
-            for shift, first in zip(window.shift_us, found.windows[0].shift_us, strict=True)
+            for shift, first in zip(window.shift_us, scene.windows[0].shift_us, strict=True)
         )
         name += f" (measured moved by {', '.join(moved)})"
     frame(axes, labels, window.begin_us, window.end_us, name, labelled=place == 0)
@@ -229,11 +228,11 @@ def _steps(axes: "Axes", found: Scene, place: int) -> None:
     axes.set_xlabel("")
 
 
-def _path(axes: "Axes", found: Scene, window: Window) -> None:
+def _path(axes: "Axes", scene: Scene, window: Window) -> None:
     """The critical path under the bars that are on it; dotted between them."""
     from matplotlib.collections import LineCollection
 
-    line = found.line
+    line = scene.line
     near = (line.time_us >= window.begin_us - 1) & (line.time_us <= window.end_us + 1)
     pairs = near.reshape(-1, 2).all(axis=1).repeat(2)
     points = np.column_stack([line.time_us, line.track - 1 + 0.42])[pairs]
@@ -243,24 +242,21 @@ def _path(axes: "Axes", found: Scene, window: Window) -> None:
 
 
 def _measured(
-    axes: "Axes", found: Scene, measured: MeasuredScene, shift: float, row: int, window: Window
+    axes: "Axes", scene: Scene, measured: MeasuredScene, shift: float, row: int, window: Window
 ) -> None:
-    moved = measured.slices._replace(
-        begin_us=measured.slices.begin_us + shift, end_us=measured.slices.end_us + shift
-    )
-    shown = moved.take((moved.end_us > window.begin_us) & (moved.begin_us < window.end_us))
+    shown = measured.slices.moved(shift).within(window.begin_us, window.end_us)
     bars(axes, shown, row, edge=True)
-    _numbers(axes, shown._replace(track=shown.track + row), found, window)
+    _numbers(axes, shown._replace(track=shown.track + row), scene, window)
 
 
-def _ring(axes: "Axes", found: Scene, window: Window, *, labelled: bool) -> None:
-    times, filled, loading = found.ring
+def _ring(axes: "Axes", scene: Scene, window: Window, *, labelled: bool) -> None:
+    times, filled, loading = scene.ring
     axes.fill_between(times, filled, step="post", color=LIGHT["load"], lw=0)
     both = filled + loading
     axes.fill_between(times, filled, both, step="post", color=LIGHT["queue"], lw=0)
-    axes.axhline(found.depth, color=LIGHT["ink"], lw=0.8, ls=(0, (3, 2)))
-    axes.set_ylim(0, found.depth * 1.15)
-    axes.set_yticks([0, found.depth])
+    axes.axhline(scene.depth, color=LIGHT["ink"], lw=0.8, ls=(0, (3, 2)))
+    axes.set_ylim(0, scene.depth * 1.15)
+    axes.set_yticks([0, scene.depth])
     _plain(axes, window.begin_us, window.end_us)
     axes.tick_params(labelleft=labelled)
     for place, (text, colour) in enumerate(
@@ -280,17 +276,17 @@ def _ring(axes: "Axes", found: Scene, window: Window, *, labelled: bool) -> None
             )
 
 
-def bars(axes: "Axes", found: Slices, row: int, *, edge: bool) -> None:
+def bars(axes: "Axes", slices: Slices, row: int, *, edge: bool) -> None:
     """Slices as bars, track 0 in row `row`; one collection a kind and track."""
-    for track in np.unique(found.track):
-        for kind in np.unique(found.kind[found.track == track]):
-            own = found.take((found.track == track) & (found.kind == kind))
+    for track in np.unique(slices.track):
+        for kind in np.unique(slices.kind[slices.track == track]):
+            shown = slices.take((slices.track == track) & (slices.kind == kind))
             height = 0.46 if kind in (WAIT, COLD) else 0.74
             colours: Any = LIGHT[KINDS[kind]]
             if kind == WAVE:
-                colours = [("#c3cbd4", "#dde2e8")[place % 2] for place in range(len(own.step))]
+                colours = [("#c3cbd4", "#dde2e8")[place % 2] for place in range(len(shown.step))]
             axes.broken_barh(
-                np.column_stack([own.begin_us, own.end_us - own.begin_us]).tolist(),
+                np.column_stack([shown.begin_us, shown.end_us - shown.begin_us]).tolist(),
                 (track + row - height / 2, height),
                 facecolors=colours,
                 edgecolor="white" if edge else "none",
@@ -298,13 +294,13 @@ def bars(axes: "Axes", found: Slices, row: int, *, edge: bool) -> None:
             )
 
 
-def _numbers(axes: "Axes", shown: Slices, found: Scene, window: Window) -> None:
+def _numbers(axes: "Axes", shown: Slices, scene: Scene, window: Window) -> None:
     """The number of its step, from 0 in its tile, in every bar that has room for it."""
-    letter_us = (window.end_us - window.begin_us) * 0.0048 * len(found.windows)
+    letter_us = (window.end_us - window.begin_us) * 0.0048 * len(scene.windows)
     for row in zip(*(x.tolist() for x in shown), strict=True):
         track, kind, begin, end, step, _, _ = row
         begin, end = max(begin, window.begin_us), min(end, window.end_us)
-        text = f"{step % found.k_tiles}"
+        text = f"{step % scene.k_tiles}"
         if kind in (LOAD, COMPUTE) and end - begin > letter_us * (len(text) + 0.6):
             axes.text(
                 (begin + end) / 2,

@@ -5,28 +5,32 @@ role, and two counters, slots of the ring that are filled and being loaded. Slic
 begin and end events, so that neighbours share their very timestamp and no viewer rounds them into
 one another; timestamps are µs. `.html` is a page, drawn with Plotly, to zoom from the whole kernel
 down to single steps; `.svg` and `.png` are still pictures (see `picture`). Pages and pictures need
-`pip install 'wsjax[report]'`.
+`pip install 'wsjax[report]'`. Several traced kernels under their predictions make one picture.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsjax import schema
 from wsjax.errors import InputError
+from wsjax.schema import BLOCKS, SCHEDULES
 from wsjax.tables import check_place, replacing
 from wsjax.timelines import (
     KINDS,
     LAUNCH,
     WAIT,
     WAVE,
+    Comparison,
     MeasuredScene,
     Scene,
     Slices,
     Timeline,
     filled_slots,
+    measured,
     scene_of,
     slices_of,
     title,
@@ -35,8 +39,17 @@ from wsjax.timelines import (
 from wsjax.views import picture
 from wsjax.views.html import Section, check_plotly, packed, page
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 STEPS_MOST = {".json": 20_000, ".html": 10_000, ".svg": 4_000, ".png": 4_000}
 """How many steps a file of each kind shows."""
+KERNELS_MOST = 12
+"""How many kernels one picture shows."""
+GRID_COLUMNS = 2
+GRID_WIDTH, GRID_ROW, GAP, BETWEEN = 15.0, 0.24, 0.66, 1.75
+"""Inches."""
 PROCESS = 1
 LEAD = (
     "Drag to move, scroll to zoom; the buttons go to the whole kernel, its first steps, and the "
@@ -74,9 +87,9 @@ def write_timeline(t: Timeline, out: Path, measured: Sequence[MeasuredScene] = (
         }
         text = json.dumps(trace, allow_nan=False, separators=(",", ":"))
     else:
-        found = scene_of(t, most, measured)
+        scene = scene_of(t, most, measured)
         sections = [Section("timeline", "", LEAD)]
-        text = page(found.title, sections, _page_data(found), ["trace.js"], "")
+        text = page(scene.title, sections, _page_data(scene), ["trace.js"], "")
     with replacing(out) as file:
         file.write(text.encode())
 
@@ -87,8 +100,8 @@ def chrome_events(t: Timeline, name: str, most: int) -> Iterator[dict[str, Any]]
     for track, role in enumerate(tracks(t)):
         yield _named("thread_name", track, role)
         yield {**_named("thread_sort_index", track, ""), "args": {"sort_index": track}}
-    found = slices_of(t, most)
-    for row in zip(*(x.tolist() for x in found), strict=True):
+    slices = slices_of(t, most)
+    for row in zip(*(x.tolist() for x in slices), strict=True):
         yield from _slice(t, *row)
     ring = (x.tolist() for x in filled_slots(t, most))
     for time, full, coming in zip(*ring, strict=True):
@@ -132,44 +145,127 @@ def _slice(
     yield {"name": name, "cat": KINDS[kind], "ph": "E", "ts": end_us, **where}
 
 
-def _page_data(found: Scene) -> dict[str, Any]:
+def _page_data(scene: Scene) -> dict[str, Any]:
     """What the page's script reads."""
-    times, filled, loading = found.ring
-    whole = {"name": "whole kernel", "begin": 0.0, "end": found.time_us}
-    shift = found.windows[0].shift_us
+    times, filled, loading = scene.ring
+    kernel = {"name": "whole kernel", "begin": 0.0, "end": scene.time_us}
+    shift = scene.windows[0].shift_us
     return {
-        "subtitle": found.notes[0],
-        "notes": found.notes[1:],
+        "subtitle": scene.notes[0],
+        "notes": scene.notes[1:],
         "facts": [],
-        "labels": found.labels,
-        "k_tiles": found.k_tiles,
-        "depth": found.depth,
-        "time": found.time_us,
-        "slices": _packed(found.slices),
+        "labels": scene.labels,
+        "k_tiles": scene.k_tiles,
+        "depth": scene.depth,
+        "time": scene.time_us,
+        "slices": _packed(scene.slices),
         "ring": {
             "time": packed(times, "f8"),
             "filled": packed(filled, "u1"),
             "loading": packed(loading, "u1"),
         },
         "path": {
-            "time": packed(found.line.time_us, "f8"),
-            "track": packed(found.line.track, "u1"),
+            "time": packed(scene.line.time_us, "f8"),
+            "track": packed(scene.line.track, "u1"),
         },
         "windows": [
-            {**whole, "shift": shift},
+            {**kernel, "shift": shift},
             *(
                 {"name": w.name, "begin": w.begin_us, "end": w.end_us, "shift": w.shift_us}
-                for w in found.windows
+                for w in scene.windows
             ),
         ],
         "measured": [
-            {"labels": one.labels, "slices": _packed(one.slices)} for one in found.measured
+            {"labels": cta.labels, "slices": _packed(cta.slices)} for cta in scene.measured
         ],
     }
 
 
-def _packed(found: Slices) -> dict[str, Any]:
+def _packed(slices: Slices) -> dict[str, Any]:
     return {
         name: packed(np.asarray(values), kind)
-        for name, values, kind in zip(NAMES, found, TYPES, strict=True)
+        for name, values, kind in zip(NAMES, slices, TYPES, strict=True)
     }
+
+
+def write_comparisons(compared: Sequence[Comparison], out: Path) -> None:
+    """Draw traced kernels under their predictions into a .png or .svg, whole or not at all."""
+    picture.save(comparisons_figure(compared), out)
+
+
+def comparisons_figure(compared: Sequence[Comparison]) -> "Figure":
+    """The first steps of each kernel from its first load on, predicted and measured.
+
+    compared: a CTA of each, its measured period that of the kernel (`comparison.over_ctas`).
+    """
+    from matplotlib.figure import Figure
+
+    scenes = [scene_of(comparison.timeline, 100, [measured(comparison)]) for comparison in compared]
+    lines = -(-len(compared) // GRID_COLUMNS)
+    tall = [
+        max(len(s.labels) - 1 + len(s.measured[0].labels) for s in scenes[at : at + GRID_COLUMNS])
+        * GRID_ROW
+        for at in range(0, len(scenes), GRID_COLUMNS)
+    ]
+    height = sum(tall) + GAP * lines + 1.5
+    drawn = Figure(figsize=(GRID_WIDTH, height))
+    grid = drawn.add_gridspec(
+        lines,
+        GRID_COLUMNS,
+        height_ratios=tall,
+        left=1.5 / GRID_WIDTH,
+        right=1 - 0.2 / GRID_WIDTH,
+        top=1 - 1.15 / height,
+        bottom=0.85 / height,
+        hspace=GAP / (sum(tall) / lines),
+        wspace=BETWEEN / ((GRID_WIDTH - 1.7 - BETWEEN * (GRID_COLUMNS - 1)) / GRID_COLUMNS),
+    )
+    problems = {schema.problem_words(comparison.timeline.configuration) for comparison in compared}
+    of = f", {problems.pop()}" if len(problems) == 1 else ""
+    title = f"predicted and measured: first steps of {len(compared)} kernels{of}"
+    drawn.text(0.25 / GRID_WIDTH, 1 - 0.4 / height, title, fontsize=13, weight="bold")
+    note = (
+        f"on {compared[0].timeline.hardware}; both begin with their first load; of measured loads "
+        "their issue is drawn; a step: the mean time from one compute to the next, in all tiles of "
+        "all CTAs"
+    )
+    drawn.text(0.25 / GRID_WIDTH, 1 - 0.65 / height, note, fontsize=10, color=picture.LIGHT["soft"])
+    for place, (comparison, scene) in enumerate(zip(compared, scenes, strict=True)):
+        _panel(
+            drawn.add_subplot(grid[divmod(place, GRID_COLUMNS)]), comparison, scene, named=not of
+        )
+    shown = [scene.slices.take(scene.slices.begin_us < scene.windows[0].end_us) for scene in scenes]
+    picture.legend(drawn, [scene.take(scene.track > 0) for scene in shown], path=False)
+    return drawn
+
+
+def _panel(axes: "Axes", comparison: Comparison, scene: Scene, *, named: bool) -> None:
+    c, window, seen = comparison.timeline.configuration, scene.windows[0], scene.measured[0]
+    launch_us = comparison.timeline.figures["launch_us"]
+    end_us = window.end_us - launch_us
+    warps = scene.slices.take(scene.slices.track > 0)
+    rows = len(scene.labels) - 1
+    for slices, row, shift in ((warps, -1, -launch_us), (seen.slices, rows, -seen.begin_us)):
+        picture.bars(axes, slices.moved(shift).within(-0.1, end_us), row, edge=True)
+    axes.axhline(rows - 0.5, color=picture.LIGHT["soft"], lw=0.8)
+    labels = [*scene.labels[1:], *(f"{label}, measured" for label in seen.labels)]
+    more = ", pingpong" if SCHEDULES[c.schedule] == "pingpong" else ""
+    columns = c._asdict()
+    problem = f"{schema.sizes(columns, 'mnk')}  " if named else ""
+    name = (
+        f"{problem}{schema.sizes(columns, BLOCKS)}, {c.stages} stage{'s' * (c.stages > 1)}{more}: "
+        f"a step {comparison.predicted_us:.3f} µs, measured {comparison.measured_us:.3f} "
+        f"({comparison.error:+.1%})"
+    )
+    picture.frame(axes, labels, -0.02 * end_us, end_us, name)
+    axes.tick_params(labelsize=picture.FONT - 1.5)
+    axes.set_xlabel("")
+    axes.xaxis.set_major_locator(_ticks(end_us))
+
+
+def _ticks(end_us: float):
+    from matplotlib.ticker import MultipleLocator
+
+    rough = end_us / 6
+    power = 10.0 ** np.floor(np.log10(rough))
+    return MultipleLocator(float(power * next(x for x in (1, 2, 5, 10) if x * power >= rough)))

@@ -66,8 +66,8 @@ def timeline_text(scene: Scene, width: int) -> Iterator["Text"]:
     yield Text()
     yield _heading(window.name, window.begin_us, window.end_us, width)
     for track, label in enumerate(scene.labels[1:], start=1):
-        own = scene.slices.take(scene.slices.track == track)
-        yield _labelled(label, _steps(own, edges, scene.k_tiles))
+        row = scene.slices.take(scene.slices.track == track)
+        yield _labelled(label, _steps(row, edges, scene.k_tiles))
     yield _labelled("ring slots filled", _ring(scene, edges))
     yield _labelled("critical path", _path(scene, edges))
     yield from _measured(scene, window, edges)
@@ -105,32 +105,32 @@ def _tiles(scene: Scene, edges: np.ndarray) -> "Text":
     )
 
 
-def _coverage(own: Slices, edges: np.ndarray, kinds: tuple[int, ...]) -> np.ndarray:
+def _coverage(row: Slices, edges: np.ndarray, kinds: tuple[int, ...]) -> np.ndarray:
     """The share of each column that the slices of each kind take."""
-    spent = [covered(own.take(own.kind == kind), edges) for kind in kinds]
+    spent = [covered(row.take(row.kind == kind), edges) for kind in kinds]
     return np.stack(spent) / np.diff(edges)
 
 
-def _busy(own: Slices, edges: np.ndarray) -> "Text":
+def _busy(row: Slices, edges: np.ndarray) -> "Text":
     """How busy a track is, as the height of blocks in the colour of what it mostly does."""
     kinds = (LOAD, COMPUTE, EPILOGUE, QUEUE)
-    share = _coverage(own, edges, kinds)
+    share = _coverage(row, edges, kinds)
     levels = np.rint(np.clip(share.sum(axis=0), 0, 1) * (len(HEIGHTS) - 1)).astype(int)
     marks = [HEIGHTS[level] for level in levels]
     return _styled(marks, [STYLES[kinds[most]] for most in share.argmax(axis=0)])
 
 
-def _steps(own: Slices, edges: np.ndarray, k_tiles: int) -> "Text":
+def _steps(row: Slices, edges: np.ndarray, k_tiles: int) -> "Text":
     """What a track does in each column; a step begins with the last digit of its number."""
     kinds = (LOAD, COMPUTE, EPILOGUE, QUEUE, WAIT, COLD)
-    share = _coverage(own, edges, kinds)
+    share = _coverage(row, edges, kinds)
     most = share.argmax(axis=0)
     marks = [
         MARKS[kinds[place]] if amount > SHARE else " "
         for place, amount in zip(most, share.max(axis=0), strict=True)
     ]
     styles = [STYLES[kinds[place]] for place in most]
-    starts = own.take((own.kind == LOAD) | (own.kind == COMPUTE))
+    starts = row.take((row.kind == LOAD) | (row.kind == COMPUTE))
     begins = np.searchsorted(edges, starts.begin_us + np.diff(edges)[0] / 2, side="right") - 1
     for column, kind, step in zip(begins, starts.kind, starts.step, strict=True):
         if 0 <= column < len(marks) and kinds[most[column]] == kind and marks[column] != " ":
@@ -166,13 +166,11 @@ def _path(scene: Scene, edges: np.ndarray) -> "Text":
 
 
 def _measured(scene: Scene, window: Window, edges: np.ndarray) -> Iterator["Text"]:
-    for one, shift in zip(scene.measured, window.shift_us, strict=True):
-        moved = one.slices._replace(
-            begin_us=one.slices.begin_us + shift, end_us=one.slices.end_us + shift
-        )
-        for track, label in enumerate(one.labels):
-            own = moved.take(moved.track == track)
-            yield _labelled(f"{label}, measured", _steps(own, edges, scene.k_tiles))
+    for cta, shift in zip(scene.measured, window.shift_us, strict=True):
+        moved = cta.slices.moved(shift)
+        for track, label in enumerate(cta.labels):
+            row = moved.take(moved.track == track)
+            yield _labelled(f"{label}, measured", _steps(row, edges, scene.k_tiles))
 
 
 def _legend(scene: Scene) -> Iterator["Text"]:
