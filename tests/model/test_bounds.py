@@ -14,7 +14,7 @@ from wsjax.schema.columns import COLUMNS, Configuration, with_defaults
 from wsjax.sweeps.families import above, below
 
 ROWS = 8192
-SHARES = ("warm_hit_share",)
+SHARES = ("warm_hit_share", "promotion_hidden")
 
 
 def random_configurations(rng: np.random.Generator) -> Configuration:
@@ -31,6 +31,7 @@ def random_configurations(rng: np.random.Generator) -> Configuration:
         "dma_warps": rng.integers(1, 3, ROWS),
         "math_warps": np.where(schedule >= 2, 8, rng.choice([4, 8], ROWS)),
         "mma_in_flight": rng.integers(0, 2, ROWS),
+        "accum": rng.integers(0, 3, ROWS),
         "schedule": schedule,
         "group_m": rng.choice([1, 2, 8], ROWS),
         "grid_ctas": rng.choice([0, 0, 0, 50], ROWS),

@@ -156,3 +156,42 @@ def test_inverses_by_one_quotient_are_those_of_each_number():
     slopes = jax.jit(jax.vmap(jax.jacobian(lambda x: jnp.stack(inverses(*x)))))(numbers.T)
     expected = np.einsum("ri,ij->rij", -1 / numbers.T**2, np.eye(8))
     np.testing.assert_allclose(slopes, expected, rtol=4e-15)
+
+
+PROMOTED = COLUMNS["accum"].choices.index("f32_promoted")
+
+
+def test_promotion_costs_math_time_and_registers_and_nothing_where_sums_are_plain():
+    rows = {"block_m": 128, "block_k": 128, "schedule": SCHEDULES.index("pingpong")}
+    plain, promoted = (configurations(50, **rows, accum=code) for code in (0, PROMOTED))
+    costly = NEUTRAL._replace(promotion_us=0.5, spill_throughput_bytes_per_us=20e3)
+    before, without, found = (
+        kernels(c, machine(p))
+        for c, p in ((plain, NEUTRAL), (plain, costly._replace(promotion_hidden=0.4)),
+                     (promoted, costly))
+    )  # fmt: skip
+    jax.tree.map(np.testing.assert_array_equal, before, without)
+    room = (H200.max_registers_per_thread - 32) * 8 * 32
+    spilled = np.maximum(2 * 2 * 128 * plain.block_n - room, 0)
+    more = 0.5 + 8 * 0.5 * spilled / 20e3
+    np.testing.assert_allclose(found.full.compute_us - before.full.compute_us, more, rtol=1e-9)
+    assert (spilled > 0).any()
+    assert (spilled == 0).any()
+
+
+def test_two_groups_of_a_tile_hide_promotion_from_each_other():
+    c = configurations(50, block_k=128, schedule=SCHEDULES.index("cooperative"), accum=PROMOTED)
+    costly = NEUTRAL._replace(promotion_us=0.5)
+    hidden, exposed, none = (
+        np.asarray(kernels(c, machine(p)).full.compute_us)
+        for p in (costly._replace(promotion_hidden=0.4), costly, NEUTRAL)
+    )
+    np.testing.assert_allclose(exposed - none, 0.5, rtol=1e-9)
+    np.testing.assert_allclose(hidden - none, 0.3, rtol=1e-9)
+
+
+def test_the_clock_falls_by_the_share_of_what_a_dtype_allows():
+    c = configurations(50, m=8192, n=8192, k=8192, schedule=1.0)
+    p = NEUTRAL._replace(clock_drop=0.5, load_throughput_bytes_per_us=1e9)
+    bf16, fp8 = (kernels(c, machine(p)._replace(rate=rate)).full.compute_us for rate in (1.0, 2.0))
+    np.testing.assert_allclose(bf16, 2 * fp8, rtol=0.1)

@@ -115,6 +115,9 @@ class ConfigurationOptions:
     mma_in_flight: Annotated[
         Whole, Parameter(help="0 or 1; default: 0 if the machine was fitted to it")
     ] = None
+    accum: Annotated[
+        str | None, Parameter(help="f32 (default); fp8's sums: f32_fast or f32_promoted")
+    ] = None
     dtype: Dtype = None
     dtype_out: DtypeOut = None
     layout: Layout = None

@@ -215,7 +215,8 @@ def _kernel(choice: "Chosen") -> str:
     from wsjax.schema import BLOCKS, sizes
 
     c = choice.configuration
-    unusual = {"mma_in_flight": 0, "group_m": 1, "grid_ctas": 0, "write_back": "tma"}
+    unusual = {"mma_in_flight": 0, "accum": "f32", "group_m": 1, "grid_ctas": 0}
+    unusual |= {"write_back": "tma"}
     warps = f"{c['dma_warps']} DMA and {c['math_warps']} MATH warps"
     words = [
         f"{sizes(c, BLOCKS)} {c['schedule']}",

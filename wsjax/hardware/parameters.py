@@ -73,6 +73,8 @@ class Parameters(NamedTuple):
     compute_startup_us: Value = 0.0
     sync_us: Value = 0.0
     drain_us: Value = 0.0
+    promotion_us: Value = 0.0
+    promotion_hidden: Value = 0.0
     mma_queue: Value = INF
     softness: Value = 0.0
     dram_softness: Value = 0.0
@@ -98,8 +100,10 @@ def _rate(
     return Parameter(unit, meaning, INF, typical, 0.7, family=family, scale=scale)
 
 
-def _share(meaning: str, neutral: float, typical: float, spread: float = 1.0) -> Parameter:
-    return Parameter("1", meaning, neutral, typical, spread, share=True)
+def _share(
+    meaning: str, neutral: float, typical: float, spread: float = 1.0, *, family: bool = False
+) -> Parameter:
+    return Parameter("1", meaning, neutral, typical, spread, family=family, share=True)
 
 
 PARAMETERS: dict[str, Parameter] = {
@@ -141,6 +145,10 @@ PARAMETERS: dict[str, Parameter] = {
     "compute_startup_us": _time("a step's fixed MATH time", 0.02, family=True),
     "sync_us": _time("a step's semaphores", 0.01, family=True),
     "drain_us": _time("draining the MMAs of 64 of k, if none stays in flight", 0.035, family=True),
+    "promotion_us": _time("adding fp8 sums to others, each 128 of k", 0.07, family=True),
+    "promotion_hidden": _share(
+        "share of that, and of spills, under the other group's MMAs", 0.0, 0.3, family=True
+    ),
     "mma_queue": Parameter("MMAs", "MMAs that issue ahead", INF, 7.0, 0.5, family=True),
     "softness": Parameter("1", "of the bounds of a step's period", 0.0, 0.005, family=True),
     "dram_softness": Parameter("1", "more of it where DRAM sets the rate", 0.0, 0.15),

@@ -48,7 +48,7 @@ _NAMESPACE = re.compile(
 )
 _DTYPES = {word: ours for ours, words in _SYNONYMS.items() for word in words.split()}
 _L2 = {"flushed": "cold", "flush": "cold", "hot": "warm"}
-_ACCUMULATORS = {"fp32": "f32", "fp16": "f16", "tf32": "f32"}
+_ACCUMULATORS = {"fp32": "f32", "fp16": "f16", "tf32": "f32", "s32": "f32", "int32": "f32"}
 BLAS_LAYOUTS = {"nn": "tt", "nt": "tn", "tn": "nt", "tt": "nn"}
 """Column-major words to ours: their t is A stored [M, K], their n is B stored [N, K]."""
 
@@ -170,8 +170,8 @@ def operands(*types: object) -> str:
 
 
 def accumulator(word: object) -> str:
-    """`f32`, `f32_fast` (sums of fp8 products at the MMA's own precision), `f32_promoted` (added up
-    in f32 registers) or `f16`; of what is none of them, the word itself."""
+    """`f32` (s32 too), `f32_fast` (sums of fp8 products at the MMA's own precision), `f32_promoted`
+    (added up in f32 registers) or `f16`; of what is none of them, the word itself."""
     text = str(word).strip().lower()
     return _ACCUMULATORS.get(str(dtype(text)), text)
 

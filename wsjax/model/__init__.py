@@ -56,7 +56,8 @@ from wsjax.model.arithmetic import divides
 from wsjax.model.bounds import RELAXED, Family, family_bound_us
 from wsjax.model.closed import closed as closed_form
 from wsjax.model.closed import exchange_us, isolated, lower_bound, slopes
-from wsjax.model.durations import Machine, ctas_per_sm, kernel
+from wsjax.model.costs import Machine
+from wsjax.model.durations import ctas_per_sm, kernel
 from wsjax.model.events import (
     COOPERATIVE,
     MAX_STAGES,

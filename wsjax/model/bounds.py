@@ -40,7 +40,8 @@ import jax.numpy as jnp
 from wsjax.hardware import INF
 from wsjax.model.arithmetic import Number
 from wsjax.model.closed import slopes
-from wsjax.model.durations import CLOCK_FLOP_PER_US, CLOCK_US, Machine, kernel
+from wsjax.model.costs import Machine
+from wsjax.model.durations import CLOCK_FLOP_PER_US, CLOCK_US, kernel
 from wsjax.model.events import MAX_STAGES, PINGPONG, SERIAL, Pipeline
 from wsjax.model.raster import ceil_div
 from wsjax.schema import Configuration
@@ -95,7 +96,8 @@ class _Wave(NamedTuple):
 
 
 class _Launch(NamedTuple):
-    """A family's launch: its waves, how many; what its MATH does, in µs at `CLOCK_FLOP_PER_US`."""
+    """A family's launch: its waves, how many; what its MATH does, in µs at `CLOCK_FLOP_PER_US`
+    times the dtype's rate."""
 
     first: _Wave
     full: _Wave
@@ -133,7 +135,7 @@ def _launch(c: Configuration, machine: Machine, family: Family) -> _Launch:
     flop = tiles * whole.full.k_tiles * 2.0 * c.block_m * c.block_n * c.block_k
     first, full, last = (_unqueued(x, family) for x in (whole.first, whole.full, whole.last))
     first = first._replace(epilogue_us=whole.first.epilogue_us)
-    return _Launch(first, full, last, whole.full.tiles, flop / CLOCK_FLOP_PER_US)
+    return _Launch(first, full, last, whole.full.tiles, flop / (CLOCK_FLOP_PER_US * machine.rate))
 
 
 def _wave(p: Pipeline) -> _Wave:

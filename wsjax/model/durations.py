@@ -12,15 +12,18 @@ W = 2 block_m block_n block_k flop. With the bytes of `traffic`, in a wave of `a
                * slowdown + miss share * dram_latency
                of which the transfer hides all but a share, latency_exposure, of what it can
     compute  = (max(W / flop rate, operand bytes / smem_throughput) + start-up + sync
-               + draining, if no MMA stays in flight) * slowdown + spills
+               + draining, if no MMA stays in flight, + promotion of fp8 sums) * slowdown + spills
     epilogue = (epilogue_startup + tile bytes / store_throughput
                + stores straight from registers) * slowdown
 
 Latencies vary from load to load, so a step's mean period lies above the hard maximum of its bounds
 (rate, compute, ring) where these are close: `softness` says how much, and `dram_softness` how much
 more where DRAM sets the rate. The difference is added to load and compute alike, so that the
-recurrences' period grows by just that; both 0, it vanishes. Long kernels at a high flop rate lower
-the clock: `slowdown`.
+recurrences' period grows by just that; both 0, it vanishes. Long kernels at a high flop rate, of
+what the dtype allows, lower the clock: `slowdown`.
+
+Promotion (`accum`) doubles the accumulators, and adds them up each 128 of k. Of that and of what
+spills, the two groups of a cooperative kernel hide `promotion_hidden` under each other's MMAs.
 
 A parameter that is a Python number and neutral costs nothing: its terms are not compiled. In a
 neutral machine, load = tile bytes / load_throughput, compute = W / flop rate (or bytes over
@@ -42,14 +45,16 @@ from wsjax.model.arithmetic import (
     scaled,
     soft_max,
 )
+from wsjax.model.costs import Costs, Machine, costs
 from wsjax.model.events import COOPERATIVE, PINGPONG, SERIAL, Pipeline
 from wsjax.model.raster import Raster, raster
 from wsjax.model.traffic import Traffic, traffic
-from wsjax.schema import OVERHEAD_REGISTERS, Configuration, Facts, smem_bytes
+from wsjax.schema import OVERHEAD_REGISTERS, PROMOTED, Configuration, smem_bytes
 
 CLOCK_FLOP_PER_US = 1e9
 CLOCK_US = 100.0
-"""The flop rate to which `clock_drop` refers, and how long the clock takes to fall."""
+"""The flop rate to which `clock_drop` refers, of a dtype with `rate` 1 (fp8 has 2), and how long it
+takes the clock to fall."""
 RING_SHARE = 0.75
 IDLE_STORES = 2.0
 """Softness spares RING_SHARE of as many steps as the ring has slots; stores from registers cost
@@ -57,71 +62,11 @@ IDLE_STORES = 2.0
 SPILL_BYTES = 8.0
 """What an fp32 accumulator that spills moves in a step: it is stored and loaded."""
 TINY = 1e-30
+PROMOTED_DEPTH = 128.0
+"""The depth of k after which CUTLASS's sm90 kernels promote fp8 sums: four MMAs of 32."""
 PRODUCER_WARPS = 4
 """A serial kernel's producer: a warp group, of which one warp issues the loads."""
 TIMES = tuple(name for name in Pipeline._fields if name.endswith("_us"))
-
-
-class Machine(NamedTuple):
-    """A machine as numbers that a program takes as data; swept facts and parameters are arrays.
-
-    `in_bytes` and `out_bytes` are an element's sizes and `rate` its compute throughput relative to
-    the machine's (0: none), looked up for the configuration's dtypes.
-    """
-
-    facts: Facts
-    parameters: Parameters
-    in_bytes: Number
-    out_bytes: Number
-    rate: Number
-
-
-class Costs(NamedTuple):
-    """Reciprocals of the rates: products are cheaper than quotients."""
-
-    load: Number
-    """µs a byte that an SM pulls."""
-    l2: Number
-    """µs a byte that the L2 slices serve, all SMs together."""
-    dram: Number
-    """µs a byte from or to DRAM, all SMs together."""
-    latency: Number
-    """µs of latency a byte of a step's boxes."""
-    flop: Number
-    """µs a flop of the configuration's dtype, on an SM."""
-    paper: Number
-    """µs a byte of operands, the paper's basis (0 on machines with flop rates)."""
-    smem: Number
-    """µs a byte of operands that the matrix unit reads from shared memory."""
-    spill: Number
-    """µs a byte of accumulators that spill."""
-    store: Number
-    """µs a byte of C that an epilogue stores."""
-    direct: Number
-    """µs a byte of C that is stored straight from registers."""
-    drain: Number
-    """µs a byte of the last wave's stores, all SMs together."""
-    sm: Number
-    """1 / SMs."""
-
-
-def costs(machine: Machine) -> Costs:
-    """The `Costs` of a machine for the configuration's dtypes."""
-    p = machine.parameters
-    return Costs(
-        load=1.0 / p.load_throughput_bytes_per_us,
-        l2=1.0 / p.l2_throughput_bytes_per_us,
-        dram=1.0 / p.dram_throughput_bytes_per_us,
-        latency=1.0 / p.latency_throughput_bytes_per_us,
-        flop=1.0 / (p.compute_throughput_flop_per_us * machine.rate) / (1.0 + p.clock_rise),
-        paper=1.0 / p.compute_throughput_bytes_per_us,
-        smem=1.0 / p.smem_throughput_bytes_per_us,
-        spill=1.0 / p.spill_throughput_bytes_per_us,
-        store=1.0 / p.store_throughput_bytes_per_us,
-        direct=1.0 / p.direct_throughput_bytes_per_us,
-        drain=1.0 / p.drain_throughput_bytes_per_us,
-        sm=1.0 / machine.facts.sms,
-    )
 
 
 class Kernel(NamedTuple):
@@ -224,7 +169,7 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     slowdown = 1.0
     if not is_number(p.clock_drop, 0.0):
         step = _step(c, r, p, tile, full, 1.0, *_arrivals(t, p, tile.cost, 1.0, full))
-        slowdown = _slowdown(c, r, p, tile, step)
+        slowdown = _slowdown(c, r, p, tile, step, machine.rate)
     arrivals = _arrivals(t, p, tile.cost, slowdown, first, full, last)
     cold_step, warm_step, partial_step = (
         _step(c, r, p, tile, wave, slowdown, arrival)
@@ -272,7 +217,7 @@ def ctas_per_sm(c: Configuration, machine: Machine) -> Number:
     facts = machine.facts
     smem = smem_bytes(c, facts, machine.in_bytes, machine.out_bytes)
     threads = c.math_warps * facts.warp_size
-    registers = c.block_m * c.block_n + OVERHEAD_REGISTERS * threads
+    registers = c.block_m * c.block_n * (1.0 + _promoted(c)) + OVERHEAD_REGISTERS * threads
     launched = (c.math_warps + PRODUCER_WARPS) * registers
     per_launched, per_smem = inverses(launched, smem)
     by_registers = floor_div(facts.registers_per_sm * c.math_warps, per_launched)
@@ -367,8 +312,11 @@ def _tile(
     operands_us = scaled(cost.smem, mmas * (facts.mma_m + columns) * mma_bytes)
     drain_us = scaled(p.drain_us, c.block_k * (1.0 / 64.0))
     threads = c.math_warps * facts.warp_size
+    promoted = _promoted(c)
     room = (facts.max_registers_per_thread - OVERHEAD_REGISTERS) * threads
-    spilled = jnp.maximum(c.block_m * c.block_n * groups - room, 0.0)
+    spilled = jnp.maximum(c.block_m * c.block_n * groups * (1.0 + promoted) - room, 0.0)
+    exposed = 1.0 - jnp.where(c.schedule == COOPERATIVE, promoted * p.promotion_hidden, 0.0)
+    promotion_us = scaled(p.promotion_us, c.block_k * (1.0 / PROMOTED_DEPTH) * promoted * exposed)
 
     tile_bytes = c.block_m * c.block_n * machine.out_bytes
     inside = jnp.minimum(c.m, c.block_m) * jnp.minimum(c.n, c.block_n) * machine.out_bytes
@@ -380,21 +328,33 @@ def _tile(
         per_stage=inverse(c.stages),
         per_depth=jnp.where(one_in_flight, inverse(jnp.maximum(c.stages - 1.0, 1.0)), 0.0),
         matrix_us=jnp.maximum(matrix_us, operands_us),
-        fixed_us=p.compute_startup_us + p.sync_us + jnp.where(c.mma_in_flight == 1, 0.0, drain_us),
+        fixed_us=p.compute_startup_us
+        + p.sync_us
+        + jnp.where(c.mma_in_flight == 1, 0.0, drain_us)
+        + promotion_us,
         box_us=scaled(cost.latency, t.box_bytes),
-        spilled_us=scaled(cost.spill, SPILL_BYTES * spilled * jnp.where(pingpong, 0.5, 1.0)),
+        spilled_us=scaled(
+            cost.spill, SPILL_BYTES * spilled * jnp.where(pingpong, 0.5, 1.0) * exposed
+        ),
         unqueued=jnp.maximum(1.0 - p.mma_queue * per_mma, 0.0),
         epilogue_us=p.epilogue_startup_us + scaled(cost.store, tile_bytes) + direct_us,
         early=jnp.maximum(1.0 - RING_SHARE * c.stages * (per_waves * r.per.k_tiles), 0.0),
     )
 
 
-def _slowdown(c: Configuration, r: Raster, p: Parameters, tile: _Tile, step: _Step) -> Number:
+def _promoted(c: Configuration) -> Number:
+    """1 where fp8 sums are added up in further registers, else 0."""
+    return (c.accum == PROMOTED) * 1.0
+
+
+def _slowdown(
+    c: Configuration, r: Raster, p: Parameters, tile: _Tile, step: _Step, rate: Number
+) -> Number:
     """The clock falls with the flop rate, within `CLOCK_US`, from 1 to 1 + clock_drop."""
     tile_us = jnp.where(c.schedule == SERIAL, step.overhead_us, tile.epilogue_us)
     tile_us = jnp.where(c.schedule == PINGPONG, 0.0, tile_us)
     estimate_us = p.launch_us + step.load_us + step.latency_us
     estimate_us += r.waves * (r.k_tiles * step.period_us + tile_us)
     flop = r.tiles * r.k_tiles * 2.0 * c.block_m * c.block_n * c.block_k
-    busy_us = jnp.minimum(flop * (1.0 / CLOCK_FLOP_PER_US), estimate_us)
+    busy_us = jnp.minimum(flop / (CLOCK_FLOP_PER_US * rate), estimate_us)
     return 1.0 + p.clock_drop * busy_us * inverse(estimate_us + 2.0 * CLOCK_US)

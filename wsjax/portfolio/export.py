@@ -65,6 +65,7 @@ LETTERS = {
     "dma_warps": "d",
     "math_warps": "w",
     "mma_in_flight": "f",
+    "accum": "",
     "cluster_m": "cm",
     "cluster_n": "cn",
     "split_k": "k",
@@ -152,13 +153,14 @@ def cutlass_patterns(kernel: Kernel, facts: Facts) -> list[str]:
     if schedule is None:
         return []
     total = "s32" if dtype == "int8" else "f32"
+    fast = "_fp8_fastaccum" if kernel["accum"] == "f32_fast" else ""
     in_bytes, out_bytes = (DTYPE_BYTES[DTYPES.index(kernel[x])] for x in ("dtype_in", "dtype_out"))
     deepest = deepest_stages(m, n, k, in_bytes, out_bytes, facts)
     stages = 0 if kernel["stages"] == deepest else kernel["stages"]
     cluster = f"{kernel['cluster_m']}x{kernel['cluster_n']}x1"
     return [
         f"cutlass3x_sm{sm}_tensorop_*{multiply}_{element}_{element}_{total}_*_{out}_{m}x{n}x{k}"
-        f"_{cluster}_{stages}_{layout}*_align{align}{schedule}"
+        f"_{cluster}_{stages}_{layout}*_align{align}{schedule}{fast}"
         f"_epi_{WRITES[kernel['write_back']]}"
     ]
 

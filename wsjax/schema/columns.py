@@ -19,6 +19,10 @@ from wsjax.errors import InputError, nearest
 SCHEDULES = ("serial", "persistent", "pingpong", "cooperative")
 DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8")
 DTYPE_BYTES = (4, 4, 2, 2, 1, 1, 1)
+ACCUMS = ("f32", "f32_fast", "f32_promoted", "f16")
+"""Sums of products: in 32 bits (s32 of int8); of fp8 at the MMA's own precision; of fp8 added up in
+further f32 registers each 128 of k; in 16 bits."""
+PROMOTED = ACCUMS.index("f32_promoted")
 LAYOUTS = ("nn", "nt", "tn", "tt")
 """First letter: A stored [M,K] (n) or [K,M] (t); second: B stored [K,N] (n) or [N,K] (t)."""
 WRITES = ("tma", "direct")
@@ -134,6 +138,7 @@ COLUMNS: dict[str, Column] = {
         Column("dma_warps", "1 loads A and B, 2 load one each", 1, maximum=2),
         Column("math_warps", "default 4; pingpong and cooperative 8", maximum=1024),
         Column("mma_in_flight", "MMA steps left running behind", 0, minimum=0, maximum=1),
+        Column("accum", "how sums are kept, see ACCUMS", "f32", ACCUMS),
         Column("schedule", "how a CTA's output tiles follow each other", "persistent", SCHEDULES),
         Column("cluster_m", "CTAs of a cluster along m", 1),
         Column("cluster_n", "CTAs of a cluster along n", 1),
@@ -176,6 +181,7 @@ class Configuration(NamedTuple):
     dma_warps: Any
     math_warps: Any
     mma_in_flight: Any
+    accum: Any
     schedule: Any
     cluster_m: Any
     cluster_n: Any
@@ -234,6 +240,7 @@ def kernel_words(c: Configuration) -> str:
     """One kernel: its tile, schedule, ring and warps."""
     kept = ", 1 MMA in flight" if c.mma_in_flight else ""
     ring = f"{c.stages} stage{'s' * (c.stages != 1)}"
+    kept += f", sums in {ACCUMS[c.accum]}" if c.accum else ""
     warps = f"{c.dma_warps} DMA and {c.math_warps} MATH warps"
     return f"tile {sizes(c._asdict(), BLOCKS)}, {SCHEDULES[c.schedule]}, {ring}, {warps}{kept}"
 

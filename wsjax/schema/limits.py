@@ -9,8 +9,8 @@ variables).
 Shared memory holds the ring (`stages` slots of one A and one B tile), two mbarriers a slot (full
 and empty, 8 bytes each) and one buffer in which the epilogue stages C. Ping-pong's two groups take
 turns at the epilogue and share that buffer, as CUTLASS's sm90 kernels do. Accumulators are 32 bits
-wide whatever the input, and stay in registers, beside `OVERHEAD_REGISTERS` a thread for addresses,
-descriptors and loop state.
+wide whatever the input (twice as many where fp8 sums are promoted), and stay in registers, beside
+`OVERHEAD_REGISTERS` a thread for addresses, descriptors and loop state.
 """
 
 import math
@@ -20,9 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsjax.schema.columns import (
+    ACCUMS,
     COLUMNS,
     DTYPE_BYTES,
     DTYPES,
+    PROMOTED,
     SCHEDULES,
     Configuration,
     with_defaults,
@@ -132,11 +134,13 @@ def checks(
     threads = (c.math_warps + c.dma_warps) * facts.warp_size
     math_threads = c.math_warps * facts.warp_size
     accumulators = tile_m * tile_n * math_groups
+    accumulators = accumulators + accumulators * (c.accum == PROMOTED)
     accumulators_per_thread_max = facts.max_registers_per_thread - OVERHEAD_REGISTERS
     return (
         ("not_modelled", c.cluster_m == 1),
         ("not_modelled", c.cluster_n == 1),
         ("not_modelled", c.split_k == 1),
+        ("not_modelled", c.accum != ACCUMS.index("f16")),
         ("not_modelled", rate > 0),
         ("block_multiple", divides(facts.mma_m, tile_m)),
         ("block_multiple", divides(facts.mma_n, tile_n)),
@@ -189,6 +193,8 @@ def why(reason: str | int, c: Configuration, facts: Facts) -> str:
             return f"not modelled: cluster {c.cluster_m}x{c.cluster_n}; only 1x1 is"
         if c.split_k > 1:
             return f"not modelled: split_k = {c.split_k}; only 1 is"
+        if c.accum == ACCUMS.index("f16"):
+            return "not modelled: accum f16; f32, f32_fast and f32_promoted are"
         return f"not modelled: the hardware file has no compute_ratio for {DTYPES[c.dtype_in]}"
     if reason == "block_multiple":
         steps = {
@@ -217,7 +223,7 @@ def why(reason: str | int, c: Configuration, facts: Facts) -> str:
             f"{facts.max_threads_per_cta:,} threads a CTA"
         )
     if reason == "registers":
-        accumulators = c.block_m * c.block_n * math_groups
+        accumulators = c.block_m * c.block_n * math_groups * (1 + (c.accum == PROMOTED))
         math_threads = c.math_warps * facts.warp_size
         total = accumulators + OVERHEAD_REGISTERS * (math_threads + c.dma_warps * facts.warp_size)
         return (
