@@ -20,7 +20,7 @@ from wsjax.schema import COLUMNS
 GOLDEN = DATA / "importers_golden.csv"
 ROWS = 8
 SHOWN = [*COLUMNS, "time_us_measured", "time_us_measured_p10", "time_us_measured_p90", "reps"]
-SHOWN += ["status", "excluded", "accum", "device"]
+SHOWN += ["status", "excluded", "device"]
 TRITON = {
     "key": [4096, 2048, 1024, "torch.float16"],
     "configs_timings": [

@@ -138,8 +138,15 @@ def test_defaults():
     assert {name: values.tolist() for name, values in configuration._asdict().items()} == {
         **{name: [value] for name, value in GOOD.items()},
         **{"batch": 1, "dtype_in": 2, "dtype_out": 2, "layout": 1, "stages": [2], "dma_warps": 1},
-        **{"math_warps": 4, "mma_in_flight": 0, "schedule": 1, "cluster_m": 1, "cluster_n": 1},
-        **{"split_k": 1, "group_m": 1, "grid_ctas": 0, "write_back": 0, "l2_state": 0},
+        **{"math_warps": 4, "mma_in_flight": 0, "accum": 0, "schedule": 1, "cluster_m": 1},
+        **{
+            "cluster_n": 1,
+            "split_k": 1,
+            "group_m": 1,
+            "grid_ctas": 0,
+            "write_back": 0,
+            "l2_state": 0,
+        },
     }
 
 

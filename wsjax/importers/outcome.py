@@ -196,7 +196,7 @@ def _status(
         "infinite": np.isinf(time),
         "zero": time <= 0,
         "no_problem": blank("m", "n", "k") | sizes,
-        **uncovered(given, rows),
+        **uncovered({**given, **told}, rows),
         "unsupported": np.any(unknown, axis=0) if unknown else np.zeros(rows, bool),
         "out_of_range": np.any(whole, axis=0) if whole else np.zeros(rows, bool),
         "no_tile": blank("block_m", "block_n", "block_k"),
