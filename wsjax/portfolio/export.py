@@ -153,7 +153,7 @@ def cutlass_patterns(kernel: Kernel, facts: Facts) -> list[str]:
     if schedule is None:
         return []
     total = "s32" if dtype == "int8" else "f32"
-    fast = "_fp8_fastaccum" if kernel["accum"] == "f32_fast" else ""
+    fast = "_fp8_fastaccum" if kernel.get("accum") == "f32_fast" else ""
     in_bytes, out_bytes = (DTYPE_BYTES[DTYPES.index(kernel[x])] for x in ("dtype_in", "dtype_out"))
     deepest = deepest_stages(m, n, k, in_bytes, out_bytes, facts)
     stages = 0 if kernel["stages"] == deepest else kernel["stages"]
