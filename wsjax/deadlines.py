@@ -13,7 +13,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 POLL_S = 0.01
-GRACE_S = 0.2
+GRACE_S = 0.1
 """How long what is being done at the deadline may take to end."""
 
 

@@ -46,8 +46,8 @@ class Measured(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        own = {"excess_pct": self.excess_pct, "picked_excess_pct": self.picked_excess_pct}
-        return {**self._asdict(), "hindsight": list(self.hindsight), **own}
+        excess = {"excess_pct": self.excess_pct, "picked_excess_pct": self.picked_excess_pct}
+        return {**self._asdict(), "hindsight": list(self.hindsight), **excess}
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def slower_pct(time_us: float, best_us: float) -> float:
 def choice(
     offer: Offer,
     demand: Demand,
-    found: Chosen,
+    chosen: Chosen,
     machine: Hardware,
     measured: Measured | None,
     *,
@@ -142,36 +142,38 @@ def choice(
     arrow: bool,
 ) -> Choice:
     """A choice with its frames: Arrow tables, or pandas DataFrames."""
-    best, names = found.sets[-1], offer.kernels.names
+    best, names = chosen.sets[-1], offer.kernels.names
     users = users_of(demand, best.kernels)
     times_us = demand.weights * demand.times_us[np.arange(len(users)), users]
     shares = np.bincount(users, times_us, minlength=len(names)) / (best.time_us or 1.0)
     order = sorted(best.kernels, key=lambda kernel: (-shares[kernel], kernel))
-    lists = [(names[one], kind) for one in order for kind in _kinds(offer, machine, one, users)]
+    lists = [
+        (names[kernel], kind) for kernel in order for kind in _kinds(offer, machine, kernel, users)
+    ]
     parts = (
         _kernels(offer, order, users, 100 * shares),
         _assignment(offer, demand, users),
-        _loss(offer, demand, found),
+        _loss(offer, demand, chosen),
     )
     return Choice(
         machine,
         *(tables.from_frame(part) if arrow else part for part in parts),
-        names=tuple(names[one] for one in order),
+        names=tuple(names[kernel] for kernel in order),
         k=best.k,
         time_us=best.time_us,
         bound_us=best.bound_us,
         proved=best.proved,
-        all_us=found.all_us,
-        rounding_us=found.rounding_us,
+        all_us=chosen.all_us,
+        rounding_us=chosen.rounding_us,
         available=int(np.isfinite(demand.available_us).any(axis=0).sum()),
-        candidates=found.candidates,
+        candidates=chosen.candidates,
         measured=measured,
         by_measured=by_measured,
         cutlass_filter=export.cutlass_filter((kind for _, kind in lists), machine.facts),
         not_in_cutlass=export.not_in_cutlass(lists, machine.facts),
         triton_configs=export.triton_configs(lists),
-        seconds=found.seconds,
-        interrupted=found.interrupted,
+        seconds=chosen.seconds,
+        interrupted=chosen.interrupted,
     )
 
 
@@ -186,7 +188,7 @@ def _kernels(
     import pandas as pd
 
     kernels = offer.kernels
-    columns: dict[str, Any] = {"kernel": [kernels.names[one] for one in order]}
+    columns: dict[str, Any] = {"kernel": [kernels.names[kernel] for kernel in order]}
     columns |= schema.spelled({name: values[order] for name, values in kernels.columns.items()})
     columns["problems"] = np.bincount(users, minlength=len(kernels))[order]
     columns["time_share_pct"] = shares[order]
@@ -215,22 +217,22 @@ def _assignment(offer: Offer, demand: Demand, users: np.ndarray) -> "pd.DataFram
     return pd.DataFrame(columns)
 
 
-def _loss(offer: Offer, demand: Demand, found: Chosen) -> "pd.DataFrame":
+def _loss(offer: Offer, demand: Demand, chosen: Chosen) -> "pd.DataFrame":
     import pandas as pd
 
     names = offer.kernels.names
     rows = []
-    for one in found.sets:
-        own_us = demand.times_us[:, list(one.kernels)].min(axis=1)
+    for kernel_set in chosen.sets:
+        own_us = demand.times_us[:, list(kernel_set.kernels)].min(axis=1)
         rows.append(
             {
-                "k": one.k,
-                "time_us": one.time_us,
-                "bound_us": one.bound_us,
-                "loss_pct": slower_pct(one.time_us, found.all_us),
+                "k": kernel_set.k,
+                "time_us": kernel_set.time_us,
+                "bound_us": kernel_set.bound_us,
+                "loss_pct": slower_pct(kernel_set.time_us, chosen.all_us),
                 "worst_pct": float(_slower_each(own_us, demand.best_us).max()),
-                "proved": one.proved,
-                "kernels": " ".join(names[kernel] for kernel in one.kernels),
+                "proved": kernel_set.proved,
+                "kernels": " ".join(names[kernel] for kernel in kernel_set.kernels),
             }
         )
     return pd.DataFrame(rows)

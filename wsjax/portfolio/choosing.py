@@ -94,16 +94,16 @@ def choose(
     times = offer.measured_us if measured and offer.measured_us is not None else offer.predicted_us
     demand = _demand(offer, times, include, exclude, within_pct, budget, k)
     _check_served(offer, demand, machine, measured)
-    found = choose_sets(demand, k, timeout_s)
-    if found is None:
+    chosen = choose_sets(demand, k, timeout_s)
+    if chosen is None:
         raise conflict(demand, k, offer.kernels.names, measured=measured)
-    if not found.sets:
-        raise not_found(demand, k, offer.kernels.names, found.seconds)
+    if not chosen.sets:
+        raise not_found(demand, k, offer.kernels.names, chosen.seconds)
     against = None
-    if not measured and offer.measured_us is not None and not found.interrupted:
-        against = _against(demand, found, k, offer, timeout_s)
+    if not measured and offer.measured_us is not None and not chosen.interrupted:
+        against = _against(demand, chosen, k, offer, timeout_s)
     arrow = tables.is_arrow(workload)
-    return choice(offer, demand, found, machine, against, by_measured=measured, arrow=arrow)
+    return choice(offer, demand, chosen, machine, against, by_measured=measured, arrow=arrow)
 
 
 def read_offer(
@@ -115,23 +115,26 @@ def read_offer(
     Raises InputError with all mistakes of one table.
     """
     frame = workloads.read_frame(workload)
-    own = workloads.has_kernels(frame) and space is None and kernels is None
-    source = frame if own else None if kernels is None else workloads.read_frame(kernels)
+    from_workload = workloads.has_kernels(frame) and space is None and kernels is None
+    source = frame if from_workload else None if kernels is None else workloads.read_frame(kernels)
     with workloads.naming(workload):
         problems, problem = workloads.read_problems(frame)
     if source is None:
-        found, passing = workloads.space_kernels(load_space(space), problems, machine)
-        predicted = predicted_us(problems, found, machine)
-        return Offer(problems, found, np.where(passing, predicted, np.inf), None)
+        available, passing = workloads.space_kernels(load_space(space), problems, machine)
+        predicted = predicted_us(problems, available, machine)
+        return Offer(problems, available, np.where(passing, predicted, np.inf), None)
     if build_cost is None and BUILD_COST in source:
         build_cost = BUILD_COST
-    with workloads.naming(workload if own else kernels):
-        found, kernel = workloads.read_kernels(source, build_cost)
-    if not own or TIME not in frame:
-        return Offer(problems, found, predicted_us(problems, found, machine), None)
-    measured = measured_us(frame, problem, kernel, (len(problems), len(found)))
+    with workloads.naming(workload if from_workload else kernels):
+        available, kernel = workloads.read_kernels(source, build_cost)
+    if not from_workload or TIME not in frame:
+        return Offer(problems, available, predicted_us(problems, available, machine), None)
+    measured = measured_us(frame, problem, kernel, (len(problems), len(available)))
     return Offer(
-        problems, found, predicted_us(problems, found, machine, np.isfinite(measured)), measured
+        problems,
+        available,
+        predicted_us(problems, available, machine, np.isfinite(measured)),
+        measured,
     )
 
 
@@ -148,12 +151,12 @@ def predicted_us(
             f"{len(problems):,} problems on {len(kernels):,} kernels are {size:,} times, at most "
             f"{CELLS_MAX:,} can be compared; give fewer kernels"
         )
-    found = np.empty((len(problems), len(kernels)))
+    times_us = np.empty((len(problems), len(kernels)))
     step = max(1, ROWS // len(kernels))
     for start in range(0, len(problems), step):
         part = np.s_[start : start + step]
-        found[part] = _part(problems, kernels, machine, part, ran)
-    return np.where(np.isnan(found), np.inf, found)
+        times_us[part] = _part(problems, kernels, machine, part, ran)
+    return np.where(np.isnan(times_us), np.inf, times_us)
 
 
 def _part(
@@ -245,7 +248,7 @@ def _positions(
     """The kernels that names (or patterns) mean, in order."""
     if isinstance(words, str) or not isinstance(words, Iterable):
         raise InputError(f"{option}: expected a list of kernels' names, not {shown(words)}")
-    found: set[int] = set()
+    positions: set[int] = set()
     problems = []
     for word in words:
         mine = {
@@ -253,7 +256,7 @@ def _positions(
             for at, name in enumerate(names)
             if name == word or (patterns and fnmatchcase(name, word))
         }
-        found |= mine
+        positions |= mine
         if not mine:
             hint = nearest(word, names)
             if len(names) > NAMES_SHOWN and "did you mean" not in hint:
@@ -261,7 +264,7 @@ def _positions(
             problems.append(f"{option}: unknown kernel '{word}'{hint}")
     if problems:
         raise InputError(problems)
-    return tuple(sorted(found))
+    return tuple(sorted(positions))
 
 
 def _check_served(offer: Offer, demand: Demand, machine: Hardware, measured: bool) -> None:
@@ -281,7 +284,7 @@ def _check_served(offer: Offer, demand: Demand, machine: Hardware, measured: boo
 
 
 def _against(
-    demand: Demand, found: Chosen, k: int, offer: Offer, timeout_s: float | None
+    demand: Demand, chosen: Chosen, k: int, offer: Offer, timeout_s: float | None
 ) -> Measured | None:
     """The set in measured times, beside the best set that measurements would have chosen; None if
     some problem was not measured on the kernel that it would get."""
@@ -291,7 +294,7 @@ def _against(
     best = choose_sets(real, k, timeout_s, least=k)
     if best is None or not best.sets:
         return None
-    mine, theirs = found.sets[-1], best.sets[-1]
+    mine, theirs = chosen.sets[-1], best.sets[-1]
     picked_us = measured_us[np.arange(len(measured_us)), users_of(demand, mine.kernels)]
     if not np.isfinite(picked_us).all():
         return None

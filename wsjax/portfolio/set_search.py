@@ -133,19 +133,19 @@ def _exchange(table: Table, chosen: tuple[int, ...]) -> tuple[int, ...] | None:
     A problem whose kernel leaves gets the better of its second best and the one that comes; any
     other keeps its own or gets the one that comes.
     """
-    own = table.excess[:, list(chosen)]
-    if not own.shape[1]:
+    costs = table.excess[:, list(chosen)]
+    if not costs.shape[1]:
         return None
-    order = np.argsort(own, axis=1, kind="stable")
-    first = np.take_along_axis(own, order[:, :1], axis=1)
-    if own.shape[1] > 1:
-        second = np.take_along_axis(own, order[:, 1:2], axis=1)
+    order = np.argsort(costs, axis=1, kind="stable")
+    first = np.take_along_axis(costs, order[:, :1], axis=1)
+    if costs.shape[1] > 1:
+        second = np.take_along_axis(costs, order[:, 1:2], axis=1)
     else:
         second = np.full_like(first, table.useless)
     saved = np.minimum(table.excess - first, 0)
     gain = saved.sum(axis=0)
     room = table.budget - table.build(chosen)
-    best, found = 0, None
+    best, exchange = 0, None
     for position, leaving in enumerate(chosen):
         if leaving in table.required:
             continue
@@ -156,10 +156,10 @@ def _exchange(table: Table, chosen: tuple[int, ...]) -> tuple[int, ...] | None:
         change[list(chosen)] = 0
         coming = int(change.argmin())
         if change[coming] < best:
-            best, found = int(change[coming]), (leaving, coming)
-    if found is None:
+            best, exchange = int(change[coming]), (leaving, coming)
+    if exchange is None:
         return None
-    return tuple(sorted({*chosen, found[1]} - {found[0]}))
+    return tuple(sorted({*chosen, exchange[1]} - {exchange[0]}))
 
 
 def _served(table: Table, chosen: list[int]) -> np.ndarray:
@@ -302,8 +302,8 @@ def search(
     """
     cost = table.cost(start)
     if multipliers is None:
-        own = np.sort(table.excess[:, list(start)], axis=1)
-        multipliers = Multipliers(own[:, min(1, own.shape[1] - 1)], 0)
+        costs = np.sort(table.excess[:, list(start)], axis=1)
+        multipliers = Multipliers(costs[:, min(1, costs.shape[1] - 1)], 0)
     return _Search(table.below(cost), slots, limit, start, cost).run(multipliers)
 
 
@@ -318,10 +318,10 @@ def serving(
     counts = replace(table, excess=unable * ONE, useless=len(unable) * ONE + 1)
     start = improve(counts, slots, start, limit)
     state = _Search(counts.below(ONE), slots, limit, start, min(counts.cost(start), ONE))
-    found = state.run(Multipliers(np.full(len(unable), ONE // 2, dtype=np.int64), 0))
-    if counts.cost(found.chosen) == 0:
-        return found.chosen, True
-    return None, found.bound >= ONE
+    optimum = state.run(Multipliers(np.full(len(unable), ONE // 2, dtype=np.int64), 0))
+    if counts.cost(optimum.chosen) == 0:
+        return optimum.chosen, True
+    return None, optimum.bound >= ONE
 
 
 @dataclass
@@ -339,14 +339,14 @@ class _Search:
     def run(self, multipliers: Multipliers) -> Optimum:
         free = np.delete(np.arange(self.table.excess.shape[1]), list(self.table.required))
         if self.cost:
-            whole = Part(0, 0, self.table.required, free, multipliers, 0)
-            self._explore(whole, ROOT_STEPS, ROOT_STEP)
+            root = Part(0, 0, self.table.required, free, multipliers, 0)
+            self._explore(root, ROOT_STEPS, ROOT_STEP)
         if self.parts:
             multipliers = self.parts[0].multipliers
         while self.parts and self.parts[0].bound < self.cost and not self.limit.passed:
             part = heapq.heappop(self.parts)
-            one, free = int(part.free[part.split]), np.delete(part.free, part.split)
-            for inside in ((*part.inside, one), part.inside):
+            kernel, free = int(part.free[part.split]), np.delete(part.free, part.split)
+            for inside in ((*part.inside, kernel), part.inside):
                 self._explore(part._replace(inside=inside, free=free), STEPS, STEP)
         bound = min([self.cost, *(part.bound for part in self.parts[:1])])
         return Optimum(tuple(sorted(self.chosen)), self.cost, bound, multipliers)
@@ -361,16 +361,16 @@ class _Search:
             slots = self.slots - len(inside)
             if slots <= 0 or not len(free):
                 return
-            found = lower_bound(table, served, slots, multipliers, steps, step, self.limit)
-            floor, multipliers = max(floor, found.value), found.multipliers
-            self._offer([*inside, *free[found.chosen].tolist()])
-            without, with_it = found.rests(slots)
+            bound = lower_bound(table, served, slots, multipliers, steps, step, self.limit)
+            floor, multipliers = max(floor, bound.value), bound.multipliers
+            self._offer([*inside, *free[bound.chosen].tolist()])
+            without, with_it = bound.rests(slots)
             entering, leaving = without >= self.cost, with_it >= self.cost
             if floor >= self.cost or (entering & leaving).any():
                 return
             inside += free[entering].tolist()
             left = ~(entering | leaving)
-            free, share = free[left], found.share[left]
+            free, share = free[left], bound.share[left]
             steps, step = max(10, steps // 2), STEP
             if not entering.any() and len(free) > WORTH * len(left):
                 break

@@ -127,7 +127,7 @@ def choose_sets(
     then, `sets` is empty.
     """
     started = time.monotonic()
-    found: dict[int, Optimum] = {}
+    optima: dict[int, Optimum] = {}
     with deadline(timeout_s) as limit:
         table, columns, unit = demand.table()
         end = limit.end_s
@@ -137,14 +137,14 @@ def choose_sets(
             return None
         limit.end_s = end
         while first is not None:
-            found[k] = first
+            optima[k] = first
             k -= 1
-            first = _solve(table, k, limit, found[k + 1])[0] if k >= least else None
+            first = _solve(table, k, limit, optima[k + 1])[0] if k >= least else None
         interrupted = limit.interrupted
     seconds = time.monotonic() - started
     all_us = float(demand.weights @ demand.best_us)
     rounding_us = unit * len(demand.weights)
-    sets = tuple(_sets(demand, found, columns, unit))
+    sets = tuple(_sets(demand, optima, columns, unit))
     return Chosen(sets, all_us, len(columns), rounding_us, seconds, interrupted)
 
 
@@ -174,7 +174,7 @@ def _start(
     """A first set that serves every problem, if there is one, and whether that is certain."""
     if len(table.required) > k or table.build(table.required) > table.budget:
         return None, True
-    tried = [improve(table, k, one, limit) for one in (greedy(table, k), *starts)]
+    tried = [improve(table, k, candidate, limit) for candidate in (greedy(table, k), *starts)]
     best = min(tried, key=table.cost)
     if table.cost(best) < table.useless:
         return best, True
@@ -184,30 +184,30 @@ def _start(
 def _without_one(table: Table, chosen: tuple[int, ...]) -> list[tuple[int, ...]]:
     """`chosen` without the kernel that is missed the least."""
     fewer = [
-        tuple(other for other in chosen if other != one)
-        for one in chosen
-        if one not in table.required
+        tuple(other for other in chosen if other != dropped)
+        for dropped in chosen
+        if dropped not in table.required
     ]
     return [min(fewer, key=table.cost)] if fewer else []
 
 
 def _sets(
-    demand: Demand, found: dict[int, Optimum], columns: np.ndarray, unit: float
+    demand: Demand, optima: dict[int, Optimum], columns: np.ndarray, unit: float
 ) -> list[KernelSet]:
     """In µs and kernels. More kernels are never worse than fewer, whatever was proved."""
     all_us = float(demand.weights @ demand.best_us)
     sets: list[KernelSet] = []
-    for k in sorted(found):
-        kernels = tuple(int(columns[at]) for at in found[k].chosen)
+    for k in sorted(optima):
+        kernels = tuple(int(columns[at]) for at in optima[k].chosen)
         time_us = demand.total_us(kernels)
         if sets and sets[-1].time_us < time_us:
             kernels, time_us = sets[-1].kernels, sets[-1].time_us
-        sets.append(KernelSet(k, kernels, time_us, time_us, found[k].cost == found[k].bound))
+        sets.append(KernelSet(k, kernels, time_us, time_us, optima[k].cost == optima[k].bound))
     bound_us = all_us
-    for at, one in reversed(list(enumerate(sets))):
-        if not one.proved:
-            own_us = all_us + (found[one.k].bound - len(demand.weights)) * unit
-            sets[at] = one._replace(bound_us=min(max(bound_us, own_us), one.time_us))
+    for at, kernel_set in reversed(list(enumerate(sets))):
+        if not kernel_set.proved:
+            own_us = all_us + (optima[kernel_set.k].bound - len(demand.weights)) * unit
+            sets[at] = kernel_set._replace(bound_us=min(max(bound_us, own_us), kernel_set.time_us))
         bound_us = sets[at].bound_us
     return sets
 
@@ -313,26 +313,28 @@ def not_found(demand: Demand, k: int, names: Sequence[str], seconds: float) -> U
 
 def _conditions(asked: Asked, names: Sequence[str]) -> list[Condition]:
     demand, k = asked.demand, asked.k
-    found = []
+    conditions = []
 
     def listed(kernels: Sequence[int]) -> str:
         return ", ".join(names[kernel] for kernel in kernels)
 
     if demand.excluded:
         text = f"without {listed(demand.excluded)}"
-        found.append(Condition(text, lambda a: a.keeping(excluded=()), _no_hint))
+        conditions.append(Condition(text, lambda a: a.keeping(excluded=()), _no_hint))
     if demand.required:
         text = f"with {listed(demand.required)}"
-        found.append(Condition(text, lambda a: a.keeping(required=()), _no_hint))
+        conditions.append(Condition(text, lambda a: a.keeping(required=()), _no_hint))
     if demand.budget is not None:
         text = f"build costs of at most {demand.budget:g}"
-        found.append(Condition(text, lambda a: a.keeping(budget=None), _no_hint))
+        conditions.append(Condition(text, lambda a: a.keeping(budget=None), _no_hint))
     if demand.within is not None:
         text = f"every problem at most {100 * demand.within:g} % slower than its best"
-        found.append(Condition(text, lambda a: a.keeping(within=None), _nearest_within))
+        conditions.append(Condition(text, lambda a: a.keeping(within=None), _nearest_within))
     text = f"at most {k} kernel{'s' * (k != 1)}"
-    found.append(Condition(text, lambda a: a._replace(k=a.demand.times_us.shape[1]), _nearest_k))
-    return found
+    conditions.append(
+        Condition(text, lambda a: a._replace(k=a.demand.times_us.shape[1]), _nearest_k)
+    )
+    return conditions
 
 
 def _no_hint(_asked: Asked, _limit: Deadline) -> str:

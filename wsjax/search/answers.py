@@ -50,6 +50,8 @@ UNCOMPILED = 4_096
 """How many kernels are timed without compiled programs, at most."""
 COMPILATION_S = 10.0
 """Where there is less time than that, kernels are timed without compiled programs first."""
+_compiled: set[tuple[str, ...]] = set()
+"""The figures that this process has programs for: those of objectives that it has timed."""
 
 
 class Chosen(NamedTuple):
@@ -142,7 +144,8 @@ def scan(task: Task, limit: Deadline) -> Scan:
             if limit.passed:
                 return
 
-    if limit.left_s is not None and limit.left_s < COMPILATION_S:
+    soon = limit.left_s is not None and limit.left_s < COMPILATION_S
+    if soon and task.objective.columns not in _compiled:
         seen.append(few())
     until(limit, look)
     last = seen[0] if seen else few()
@@ -187,8 +190,9 @@ def _predicted(task: Task, c: Configuration) -> dict[str, Any]:
     """Figures as `predict` gives them, of kernels too that the machine can't run."""
     names = dict.fromkeys(("time_us", "math_wait_us", *task.objective.columns))
     timed = tuple(name for name in names if name != "smem_bytes")
-    found = engine.evaluate(c, task.hardware, legal_override=np.asarray(True), fields=timed)
-    return {name: getattr(found, name) for name in timed}
+    prediction = engine.evaluate(c, task.hardware, legal_override=np.asarray(True), fields=timed)
+    _compiled.add(task.objective.columns)
+    return {name: getattr(prediction, name) for name in timed}
 
 
 def _by_formula(task: Task, c: Configuration) -> dict[str, Any]:
@@ -259,21 +263,21 @@ def undominated(scores: np.ndarray) -> np.ndarray:
 
 def _by_scan(task: Task, limit: Deadline) -> list[Answer]:
     """The answer, or the front, that the scan proves; none if the time was too short."""
-    found = scan(task, limit)
-    _check(task, found)
+    scanned = scan(task, limit)
+    _check(task, scanned)
     if task.objective.pareto:
-        return [Answer(_chosen(task, c), found.complete, None) for c in found.candidates]
-    at = winner(found.candidates)
+        return [Answer(_chosen(task, c), scanned.complete, None) for c in scanned.candidates]
+    at = winner(scanned.candidates)
     if at is None:
         return []
-    first, rest = found.candidates[at], found.candidates[at + 1 :]
+    first, rest = scanned.candidates[at], scanned.candidates[at + 1 :]
     second = winner(rest)
     return [
         Answer(
             _chosen(task, first),
-            found.complete,
-            first.key[0] / MILLION if found.complete else 0.0,
-            _better(task, found.candidates[:at], first),
+            scanned.complete,
+            first.key[0] / MILLION if scanned.complete else 0.0,
+            _better(task, scanned.candidates[:at], first),
             None if second is None else _chosen(task, rest[second]),
         )
     ]
@@ -285,10 +289,10 @@ def winner(candidates: Sequence[Candidate]) -> int | None:
     optimizer = z3.Optimize()
     row = z3.Int("row")
     optimizer.add(row >= 0, row < len(candidates))
-    optimizer.add(*(row != at for at, one in enumerate(candidates) if one.violated))
+    optimizer.add(*(row != at for at, candidate in enumerate(candidates) if candidate.violated))
     keys = [z3.Int(f"key_{part}") for part in range(len(candidates[0].key) if candidates else 0)]
-    for at, one in enumerate(candidates):
-        equal = [key == value for key, value in zip(keys, one.key, strict=True)]
+    for at, candidate in enumerate(candidates):
+        equal = [key == value for key, value in zip(keys, candidate.key, strict=True)]
         optimizer.add(z3.Implies(row == at, z3.And(*equal)))
     for key in keys:
         optimizer.minimize(key)
@@ -303,6 +307,8 @@ def _by_events(task: Task, limit: Deadline) -> list[Answer]:
     check_size(task)
     known = _by_scan(task, limit)
     unproved = [replace(answer, proved=False) for answer in known]
+    if limit.passed:
+        return unproved
     try:
         encoded = encode(task, limit)
     except UnfinishedError:
@@ -329,19 +335,19 @@ def _by_events(task: Task, limit: Deadline) -> list[Answer]:
     ]
 
 
-def _check(task: Task, found: Scan) -> None:
+def _check(task: Task, scanned: Scan) -> None:
     """Raise what is to be said of a space of which no kernel will do."""
-    if not found.complete or 0 in found.classes:
+    if not scanned.complete or 0 in scanned.classes:
         return
-    if not found.classes:
+    if not scanned.classes:
         raise InputError(
             f"space '{task.space.name}': no kernel passes its filter on {task.hardware.name}"
         )
-    own = [constraint for constraint in task.constraints if not constraint.machine]
-    if wrong := contradiction(own, number_terms(task.problem, task.hardware)):
+    conditions = [constraint for constraint in task.constraints if not constraint.machine]
+    if wrong := contradiction(conditions, number_terms(task.problem, task.hardware)):
         what = "can be met by no kernel" if len(wrong) == 1 else "contradict each other"
         raise InputError(f"{', '.join(_texts(wrong))}: {what} on any machine; change or leave out")
-    core = [task.constraints[at] for at in smallest_conflict(found.classes, task.constraints)]
+    core = [task.constraints[at] for at in smallest_conflict(scanned.classes, task.constraints)]
     raise InfeasibleError(
         f"infeasible: no kernel of the space '{task.space.name}' meets all of", _texts(core)
     )
@@ -409,9 +415,9 @@ def _better(task: Task, before: Sequence[Candidate], answer: Candidate) -> tuple
         return machine, len(violated), candidate.key
 
     return tuple(
-        Better(_texts(members(one.violated, task.constraints)), _chosen(task, one))
-        for one in sorted(before, key=cost)
-        if one.key[:parts] < answer.key[:parts]
+        Better(_texts(members(candidate.violated, task.constraints)), _chosen(task, candidate))
+        for candidate in sorted(before, key=cost)
+        if candidate.key[:parts] < answer.key[:parts]
     )
 
 

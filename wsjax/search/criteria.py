@@ -203,7 +203,7 @@ def user_constraints(
     Raises InputError with all mistakes.
     """
     texts = [where] if isinstance(where, str) else list(where or ())
-    found, problems = [], []
+    constraints, problems = [], []
     for text in texts:
         if not isinstance(text, str):
             problems.append(f"where: expected a condition in quotes, not {shown(text)}")
@@ -213,24 +213,24 @@ def user_constraints(
             continue
         try:
             parse(text, WHERE)
-            found += [_condition(parse(part, WHERE)) for part in _conjuncts(text)]
+            constraints += [_condition(parse(part, WHERE)) for part in _conjuncts(text)]
         except InputError as error:
             problems += [f"where: {problem}" for problem in error.problems]
     if max_smem_bytes is not None:
-        whole = isinstance(max_smem_bytes, Integral) and not isinstance(max_smem_bytes, bool)
-        if not whole or max_smem_bytes < 1:
+        is_whole = isinstance(max_smem_bytes, Integral) and not isinstance(max_smem_bytes, bool)
+        if not is_whole or max_smem_bytes < 1:
             problems.append(
                 f"max_smem_bytes: expected a whole number above 0, not {shown(max_smem_bytes)}"
             )
         else:
-            found.append(_memory(int(max_smem_bytes)))
-    if len(found) > CONDITIONS_MAX:
+            constraints.append(_memory(int(max_smem_bytes)))
+    if len(constraints) > CONDITIONS_MAX:
         problems.append(
-            f"where: {len(found)} conditions; at most {CONDITIONS_MAX} can be told apart"
+            f"where: {len(constraints)} conditions; at most {CONDITIONS_MAX} can be told apart"
         )
     if problems:
         raise InputError(problems)
-    return found
+    return constraints
 
 
 def machine_limits(hardware: Hardware) -> list[Constraint]:

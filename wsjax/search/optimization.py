@@ -144,7 +144,7 @@ def optimize(
         timeout_s=timeout_s,
         encoding=encoding,
     )
-    one = isinstance(problems, Mapping)
+    single = isinstance(problems, Mapping)
     frame = problems
     if isinstance(problems, Mapping):
         schema.from_keywords(problems, PROBLEM)
@@ -153,21 +153,21 @@ def optimize(
     sources: list[int] = []
     stopped = False
     for position, problem in enumerate(_problems(frame)):
-        found = [dict.fromkeys(ANSWER_COLUMNS)]
+        rows = [dict.fromkeys(ANSWER_COLUMNS)]
         if not stopped:
             with deadline(asked.timeout_s) as limit:
                 try:
-                    found = [_record(answer) for answer in asked.answers(problem, limit)]
+                    rows = [_record(answer) for answer in asked.answers(problem, limit)]
                 except InfeasibleError as error:
-                    if one:
+                    if single:
                         raise
-                    found[0]["conflict"] = " and ".join(error.conflict)
+                    rows[0]["conflict"] = " and ".join(error.conflict)
                 except UnfinishedError:
-                    if one:
+                    if single:
                         raise
                 stopped = limit.interrupted
-        records += found
-        sources += [position] * len(found)
+        records += rows
+        sources += [position] * len(rows)
     return _joined(frame, records, sources)
 
 
@@ -235,15 +235,15 @@ def _joined(frame: Any, records: Sequence[Mapping[str, Any]], sources: Sequence[
     """The rows `sources` of the frame with the records behind them."""
     import pandas as pd
 
-    found = pd.DataFrame(list(records), columns=pd.Index(ANSWER_COLUMNS))
+    table = pd.DataFrame(list(records), columns=pd.Index(ANSWER_COLUMNS))
     if any(record["proved"] is None for record in records):
-        found = found.convert_dtypes()
+        table = table.convert_dtypes()
     if tables.is_arrow(frame):
-        answers = tables.from_frame(found)
+        answers = tables.from_frame(table)
         columns = dict(zip(answers.column_names, answers.columns, strict=True))
         return tables.append(frame.take(list(sources)), columns)
     kept = frame.iloc[list(sources)]
-    return pd.concat([kept, found.set_axis(kept.index, axis=0)], axis=1)
+    return pd.concat([kept, table.set_axis(kept.index, axis=0)], axis=1)
 
 
 def _check_encoding(encoding: str, objective: str) -> None:

@@ -59,8 +59,8 @@ def rounded(task: Task, numbers: np.ndarray) -> Rounded:
     """The kernels of these numbers."""
     inputs, rows = engine.columns(task.configurations(numbers), task.hardware)
     with jax.enable_x64(True):
-        found = _pipelines(inputs, neutral_names(inputs.machine.parameters))
-        pipeline, rest_us = jax.tree.map(lambda x: np.broadcast_to(x, rows), found)
+        kernels = _pipelines(inputs, neutral_names(inputs.machine.parameters))
+        pipeline, rest_us = jax.tree.map(lambda x: np.broadcast_to(x, rows), kernels)
     values = {
         name: _rounded(values * (PS_PER_US if name.endswith("_us") else 1))
         for name, values in pipeline._asdict().items()
@@ -78,11 +78,11 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 
 @partial(jax.jit, static_argnames="neutral")
 def _pipelines(inputs: Inputs, neutral: tuple[str, ...]) -> tuple[Pipeline, jax.Array]:
-    def one(i: Inputs) -> tuple[Pipeline, jax.Array]:
+    def row(i: Inputs) -> tuple[Pipeline, jax.Array]:
         parts = kernel(floats(i.configuration), without(i.machine, neutral))
         return parts.full, parts.launch_us + exchange_us(parts.full, parts.first, parts.last)
 
-    return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
+    return jax.vmap(row, in_axes=(inputs.axes,))(inputs)
 
 
 class Encoded(NamedTuple):
@@ -121,9 +121,9 @@ class _Kernels:
             if others and self._tell(others, values):
                 needed = others
         keys = np.stack([self.values[column] for column in needed])
-        found, first = np.unique(keys, axis=1, return_index=True)
+        distinct, first = np.unique(keys, axis=1, return_index=True)
         term = z3.Int(f"kernel's {name}")
-        for key, at in zip(found.T, first, strict=True):
+        for key, at in zip(distinct.T, first, strict=True):
             check_time(self.limit)
             these = [self.free[c] == int(v) for c, v in zip(needed, key, strict=True)]
             self.solver.add(z3.Implies(z3.And(*these), term == int(values[at])))
@@ -156,7 +156,12 @@ def encode(task: Task, limit: Deadline) -> Encoded:
         raise UnfinishedError(TOO_SHORT)
     p, repeats, rest = durations
     terms = array_terms(c, task.hardware)
-    out = violations(terms, [one for one in task.constraints if not one.exact], count) > 0
+    out = (
+        violations(
+            terms, [constraint for constraint in task.constraints if not constraint.exact], count
+        )
+        > 0
+    )
     if task.space.predicate is not None:
         out |= ~task.space.predicate.mask(terms.columns, count)
     runs = p.k_tiles * p.tiles
@@ -179,15 +184,15 @@ def encode(task: Task, limit: Deadline) -> Encoded:
     number = _number(axes, free)
     solver.add(*(number != int(at) for at in np.flatnonzero(out)))
 
-    own = {name: getattr(chosen.c, name) for name in CHOICES}
-    own |= {
+    fields = {name: getattr(chosen.c, name) for name in CHOICES}
+    fields |= {
         name: kernels.follow(name, values)
         for name, values in p._asdict().items()
         if name not in CHOICES
     }
     lengths = np.unique(p.k_tiles[runs <= steps]).tolist()
     run = kernels.follow("steps", runs)
-    end, math_wait, dma_wait = _events(solver, Pipeline(**own), lengths, run, steps, limit)
+    end, math_wait, dma_wait = _events(solver, Pipeline(**fields), lengths, run, steps, limit)
     waves = kernels.follow("repeats", repeats)
     repeated = partial(_times, waves, np.unique(repeats).tolist())
     figures = {
@@ -235,7 +240,7 @@ def _events(
         two_a = _max(at("acquire_a", g) + p.load_startup_us, at("done_b", g - 1)) + p.load_a_us
         two_b = _max(at("acquire_b", g) + p.load_startup_us, at("done_a", g)) + p.load_b_us
         both = 2 * p.load_startup_us + p.load_a_us + p.load_b_us
-        one = at("acquire_b", g) + both
+        done_one = at("acquire_b", g) + both
         end, ready = at("end", g), at("ready", g)
         drains = (
             end
@@ -245,8 +250,8 @@ def _events(
         values = {
             "acquire_a": _max(at("done_a", g - 1), free),
             "acquire_b": _max(at("done_b", g - 1), free),
-            "done_a": either(one_warp, one, two_a),
-            "done_b": either(one_warp, one, two_b),
+            "done_a": either(one_warp, done_one, two_a),
+            "done_b": either(one_warp, done_one, two_b),
             "ready": at("done_b", g) + p.load_latency_us,
             "start": _max(ready, turn),
             "end": at("start", g) + p.compute_us,
@@ -282,7 +287,11 @@ def _case(term: Any, results: Mapping[int, Any]) -> Any:
 
 def _times(count: Any, counts: Sequence[int], term: Any) -> Any:
     """count * term, without a product of unknowns."""
-    return _case(count, {own: own * term for own in counts}) if z3.is_expr(count) else count * term
+    return (
+        _case(count, {value: value * term for value in counts})
+        if z3.is_expr(count)
+        else count * term
+    )
 
 
 def minimise(encoded: Encoded, goals: Sequence[Any], limit: Deadline) -> Solution | None:
@@ -302,15 +311,15 @@ def minimise(encoded: Encoded, goals: Sequence[Any], limit: Deadline) -> Solutio
                 solver.add(goal < best.eval(goal, model_completion=True))
             if limit.left_s is not None:
                 solver.set("timeout", int(limit.left_s * 1000) + 1)
-            found = z3.unknown if limit.passed and best is not None else solver.check()
-            model = solver.model() if found == z3.sat else None
-            stopped = found == z3.unknown and not limit.passed
+            verdict = z3.unknown if limit.passed and best is not None else solver.check()
+            model = solver.model() if verdict == z3.sat else None
+            stopped = verdict == z3.unknown and not limit.passed
             limit.interrupted |= stopped and solver.reason_unknown() in CTRL_C
             solver.pop()
             if model is None:
                 break
             best = model
-        proved &= found == z3.unsat
+        proved &= verdict == z3.unsat
         if best is None or not proved:
             break
         solver.add(goal == best.eval(goal, model_completion=True))

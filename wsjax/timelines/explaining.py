@@ -145,8 +145,8 @@ def explain(hardware: str | Path | Hardware = "h200", **columns: Any) -> Explana
 
 def explanation(c: Configuration, machine: Hardware) -> Explanation:
     """Explain one configuration (whole numbers). Raises InputError if it is illegal."""
-    found = timeline(c, machine)
-    time_us = found.time_us
+    t = timeline(c, machine)
+    time_us = t.time_us
     parameters = machine.parameters._asdict()
     names = [name for name, value in parameters.items() if value != PARAMETERS[name].neutral]
     more = [{name: parameters[name] * (1 + MORE)} for name in names]
@@ -156,15 +156,17 @@ def explanation(c: Configuration, machine: Hardware) -> Explanation:
     rows = [c] * (2 * len(names) + 1) + [other.configuration for other in others]
     times = _times_us(rows, changes, machine)
     relative = times / time_us - 1.0 if time_us else np.zeros(len(times))
-    by_name = elasticities(found, machine, names)
+    by_name = elasticities(t, machine, names)
     count = len(names)
     return Explanation(
-        timeline=found,
-        period_us=period_us(found.pipeline),
-        resources=resources(found, machine),
+        timeline=t,
+        period_us=period_us(t.pipeline),
+        resources=resources(t, machine),
         elasticities=tuple(
-            Elasticity(name, parameters[name], by_name[name], float(one), float(none))
-            for name, one, none in zip(names, relative[:count], relative[count:], strict=False)
+            Elasticity(name, parameters[name], by_name[name], float(by_more), float(by_none))
+            for name, by_more, by_none in zip(
+                names, relative[:count], relative[count:], strict=False
+            )
         ),
         steps=tuple(
             Step(other.name, float(time), float(change))
@@ -173,7 +175,7 @@ def explanation(c: Configuration, machine: Hardware) -> Explanation:
             )
             if np.isfinite(time)
         ),
-        waves=waves(found, machine),
+        waves=waves(t, machine),
         roof=roof(c, machine),
         clock_us=time_us - float(times[2 * count]),
     )
@@ -184,9 +186,9 @@ def _times_us(
 ) -> np.ndarray:
     """The times of rows on machines of which some parameters are changed, NaN where illegal."""
     configurations = Configuration(*(np.asarray(column) for column in zip(*rows, strict=True)))
-    own = machine.parameters._asdict()
+    values = machine.parameters._asdict()
     overrides = {
-        name: np.array([change.get(name, own[name]) for change in changes], float)
+        name: np.array([change.get(name, values[name]) for change in changes], float)
         for name in {name for change in changes for name in change}
     }
     return engine.times_us(configurations, machine, overrides)
@@ -201,9 +203,9 @@ def elasticities(t: Timeline, machine: Hardware, names: list[str]) -> dict[str, 
     def time_us(values: Any) -> Any:
         changed = dict(zip(names, values, strict=True))
         parameters = row.machine.parameters._replace(**changed)
-        found = kernel(row.configuration, row.machine._replace(parameters=parameters))
-        path_us = sum(counts[name] * getattr(found.full, name) for name in DURATIONS)
-        return found.launch_us + exchange_us(found.full, found.first, found.last) + path_us
+        times = kernel(row.configuration, row.machine._replace(parameters=parameters))
+        path_us = sum(counts[name] * getattr(times.full, name) for name in DURATIONS)
+        return times.launch_us + exchange_us(times.full, times.first, times.last) + path_us
 
     def along(direction: Any) -> Any:
         return jax.jvp(time_us, (jnp.asarray(values),), (direction,))[1]
@@ -211,8 +213,8 @@ def elasticities(t: Timeline, machine: Hardware, names: list[str]) -> dict[str, 
     with jax.enable_x64(True):
         # All but the directions are constants of this program, which makes it quick to compile.
         gradient = np.asarray(jax.jit(jax.vmap(along))(jnp.eye(len(names))))
-    found = gradient * values / (t.time_us or 1.0)
-    return dict(zip(names, found.tolist(), strict=True))
+    elasticity = gradient * values / (t.time_us or 1.0)
+    return dict(zip(names, elasticity.tolist(), strict=True))
 
 
 def _closed_counts(p: Pipeline) -> dict[str, float]:
@@ -222,8 +224,8 @@ def _closed_counts(p: Pipeline) -> dict[str, float]:
         return closed_form(p._replace(**durations))[0].end_us
 
     with jax.enable_x64(True):
-        own = {name: jnp.asarray(getattr(p, name), float) for name in DURATIONS}
-        return {name: float(x) for name, x in jax.grad(end_us)(own).items()}
+        held = {name: jnp.asarray(getattr(p, name), float) for name in DURATIONS}
+        return {name: float(x) for name, x in jax.grad(end_us)(held).items()}
 
 
 class Variant(NamedTuple):
@@ -284,19 +286,19 @@ def resources(t: Timeline, machine: Hardware) -> tuple[Resource, ...]:
     """What each resource that the machine has would take of a step alone, at the kernel's clock."""
     p, period = t.pipeline, period_us(t.pipeline)
     slowdown = _clock(t.configuration, machine)
-    found = {}
+    step_us = {}
     for name, (needed, side) in RESOURCES.items():
-        own = [x for x in needed if getattr(machine.parameters, x) != PARAMETERS[x].neutral]
-        if own:
-            alone = _alone(t.configuration, machine, own)
+        present = [x for x in needed if getattr(machine.parameters, x) != PARAMETERS[x].neutral]
+        if present:
+            alone = _alone(t.configuration, machine, present)
             us = alone.compute_us if side == "compute" else _load_us(alone)
-            found[name] = us * (1.0 if name == "DRAM" else slowdown)
+            step_us[name] = us * (1.0 if name == "DRAM" else slowdown)
     with jax.enable_x64(True):
         q = slopes(isolate(p)[0])
         width = float(jnp.maximum(q.depth - q.in_flight, 1.0))
         held_us = 0.0 if bool(q.in_flight) else p.compute_us
-        found["ring"] = (float(q.landing) + p.load_latency_us + held_us) / width
-    ordered = sorted(found.items(), key=lambda item: -item[1])
+        step_us["ring"] = (float(q.landing) + p.load_latency_us + held_us) / width
+    ordered = sorted(step_us.items(), key=lambda item: -item[1])
     return tuple(Resource(name, us, period - us) for name, us in ordered if us > 0)
 
 
@@ -305,11 +307,11 @@ def _load_us(p: Pipeline) -> float:
         return float(slopes(isolate(p)[0]).load)
 
 
-def _alone(c: Configuration, machine: Hardware, own: list[str]) -> Pipeline:
+def _alone(c: Configuration, machine: Hardware, present: list[str]) -> Pipeline:
     """A full wave's durations on a machine that has no terms but `own`, and what sets bytes."""
     values = machine.parameters._asdict()
     left = {
-        name: values[name] if name in own or name in BYTES else parameter.neutral
+        name: values[name] if name in present or name in BYTES else parameter.neutral
         for name, parameter in PARAMETERS.items()
     }
     with jax.enable_x64(True):
@@ -338,10 +340,10 @@ def waves(t: Timeline, machine: Hardware) -> Waves:
         row = numbers_of(one_row(t.configuration, machine))
         c, m = row.configuration, row.machine
         r = raster_of(c, m.facts, ctas_per_sm(c, m))
-        found, last, tiles = int(r.waves), int(r.active_last), float(r.tiles)
+        count, last, tiles = int(r.waves), int(r.active_last), float(r.tiles)
         slots = max(int(m.facts.sms * r.ctas_per_sm), int(r.active))
-    idle = 1.0 - tiles / (found * slots)
-    return Waves(found, slots, last, idle, idle * (t.time_us - t.figures["launch_us"]))
+    idle = 1.0 - tiles / (count * slots)
+    return Waves(count, slots, last, idle, idle * (t.time_us - t.figures["launch_us"]))
 
 
 def roof(c: Configuration, machine: Hardware) -> Roof:

@@ -130,20 +130,21 @@ def _starts(pipelines: Pipeline, length: int) -> jax.Array:
     return jax.vmap(starts)(pipelines)
 
 
-def starts(found: Sequence[tuple[Trace, Durations]]) -> list[np.ndarray]:
+def starts(timed: Sequence[tuple[Trace, Durations]]) -> list[np.ndarray]:
     """When the recurrences start the compute of each step of traces, in µs since their CTAs began,
     given its durations."""
-    length = -(-max(trace.steps for trace, _ in found) // LENGTH) * LENGTH
-    rows = [_pipeline(trace, durations, length) for trace, durations in found]
+    length = -(-max(trace.steps for trace, _ in timed) // LENGTH) * LENGTH
+    rows = [_pipeline(trace, durations, length) for trace, durations in timed]
     with jax.enable_x64(True):
         stacked = Pipeline(*(np.stack(column) for column in zip(*rows, strict=True)))
         times = np.asarray(_starts(jax.tree.map(jnp.asarray, stacked), length))
     return [
-        row[: trace.steps] + own.begin_us for row, (trace, own) in zip(times, found, strict=True)
+        row[: trace.steps] + timing.begin_us
+        for row, (trace, timing) in zip(times, timed, strict=True)
     ]
 
 
-def _pipeline(trace: Trace, found: Durations, length: int) -> Pipeline:
+def _pipeline(trace: Trace, timing: Durations, length: int) -> Pipeline:
     """What `step` takes, its times arrays of `length` steps, idle behind the last.
 
     With one DMA warp its time is a transfer; two are busy at the same time, as with start-ups.
@@ -152,33 +153,33 @@ def _pipeline(trace: Trace, found: Durations, length: int) -> Pipeline:
     def column(values: np.ndarray) -> np.ndarray:
         return np.pad(values, (0, length - len(values)))
 
-    load, none = column(found.load_us), np.zeros(length)
-    one = trace.dma_warps == 1
+    load, none = column(timing.load_us), np.zeros(length)
+    one_warp = trace.dma_warps == 1
     return Pipeline(
         k_tiles=trace.k_tiles,
         tiles=length,
         stages=trace.stages,
-        load_a_us=load if one else none,
+        load_a_us=load if one_warp else none,
         load_b_us=none,
-        load_startup_us=none if one else load,
-        load_latency_us=column(found.latency_us),
-        compute_us=column(found.compute_us),
-        epilogue_us=column(found.epilogue_us),
+        load_startup_us=none if one_warp else load,
+        load_latency_us=column(timing.latency_us),
+        compute_us=column(timing.compute_us),
+        epilogue_us=column(timing.epilogue_us),
         schedule=PINGPONG if trace.math_groups == 2 else PERSISTENT,
         dma_warps=trace.dma_warps,
         mma_in_flight=trace.mma_in_flight,
     )
 
 
-def mean(trace: Trace, found: Durations) -> Durations:
+def mean(trace: Trace, timing: Durations) -> Durations:
     """Every step with the mean durations of all."""
     last = trace.in_tile == trace.k_tiles - 1
     means = {
-        name: np.full(trace.steps, getattr(found, name).mean())
+        name: np.full(trace.steps, getattr(timing, name).mean())
         for name in ("load_us", "latency_us", "compute_us")
     }
-    epilogue = found.epilogue_us[last].mean() if last.any() else 0.0
-    return found._replace(**means, epilogue_us=np.where(last, epilogue, 0.0))
+    epilogue = timing.epilogue_us[last].mean() if last.any() else 0.0
+    return timing._replace(**means, epilogue_us=np.where(last, epilogue, 0.0))
 
 
 def check(path: str | Path) -> "pd.DataFrame":
@@ -205,20 +206,20 @@ def check(path: str | Path) -> "pd.DataFrame":
             f"{MAX_STAGES} slots"
             for trace in deep
         )
-    own = [durations(trace) for trace in read]
-    constant = [mean(trace, found) for trace, found in zip(read, own, strict=True)]
+    timings = [durations(trace) for trace in read]
+    constant = [mean(trace, timing) for trace, timing in zip(read, timings, strict=True)]
     varying = [
-        means._replace(latency_us=found.latency_us)
-        for means, found in zip(constant, own, strict=True)
+        means._replace(latency_us=timing.latency_us)
+        for means, timing in zip(constant, timings, strict=True)
     ]
     rows = []
-    for mode, used in zip(MODES, (own, varying, constant), strict=True):
+    for mode, used in zip(MODES, (timings, varying, constant), strict=True):
         predicted = starts(list(zip(read, used, strict=True)))
         rows += [
             dict(zip(traces.KERNEL, trace.kernel, strict=True))
             | {"steps": trace.steps, "durations": mode}
-            | _figures(trace, found, start)
-            for trace, found, start in zip(read, used, predicted, strict=True)
+            | _figures(trace, timing, start)
+            for trace, timing, start in zip(read, used, predicted, strict=True)
         ]
     return pd.DataFrame(rows)
 
@@ -227,11 +228,11 @@ replay_trace = check
 """`check` under its public name."""
 
 
-def _figures(trace: Trace, found: Durations, predicted: np.ndarray) -> dict[str, float]:
-    error = np.abs(predicted - found.start_us)
-    period = float(np.ptp(found.start_us)) / max(trace.steps - 1, 1)
+def _figures(trace: Trace, timing: Durations, predicted: np.ndarray) -> dict[str, float]:
+    error = np.abs(predicted - timing.start_us)
+    period = float(np.ptp(timing.start_us)) / max(trace.steps - 1, 1)
     end = trace.events["math_end"][-1]
-    late = predicted[-1] + found.compute_us[-1] - end
+    late = predicted[-1] + timing.compute_us[-1] - end
     median, high = np.quantile(error, [0.5, 0.95]).tolist()
     return {
         "period_ns": period * 1000,
@@ -239,7 +240,7 @@ def _figures(trace: Trace, found: Durations, predicted: np.ndarray) -> dict[str,
         "p95_ns": high * 1000,
         "median_pct": median / period * 100 if period else 0.0,
         "p95_pct": high / period * 100 if period else 0.0,
-        "end_pct": late / (end - found.begin_us) * 100,
+        "end_pct": late / (end - timing.begin_us) * 100,
     }
 
 

@@ -79,9 +79,9 @@ class _Row(NamedTuple):
     missing_us: float
     """Waits of the steps that are not played, summed."""
 
-    def take(self, own: np.ndarray) -> "_Row":
+    def take(self, kept: np.ndarray) -> "_Row":
         """Only the steps of a mask."""
-        arrays = {name: x[own] for name, x in self._asdict().items() if isinstance(x, np.ndarray)}
+        arrays = {name: x[kept] for name, x in self._asdict().items() if isinstance(x, np.ndarray)}
         return self._replace(**arrays)
 
 
@@ -144,10 +144,10 @@ def filled_slots(t: Timeline, most: int | None = None) -> tuple[np.ndarray, np.n
     times, filled, loading = times[order], np.cumsum(filled[order]), np.cumsum(loading[order])
     last = np.append(np.diff(times) > SHORTEST_US, True)
     times, filled, loading = times[last], filled[last], loading[last]
-    one = one_by_one(len(s.start), most)
-    if one.all():
+    single = one_by_one(len(s.start), most)
+    if single.all():
         return times, filled, loading
-    begin, end = s.acquire_b[np.flatnonzero(~one)[[0, -1]]]
+    begin, end = s.acquire_b[np.flatnonzero(~single)[[0, -1]]]
     gone = (times > begin) & (times < end)
     first = gone & ~np.append(False, gone[:-1])
     filled, loading = np.where(gone, 0, filled), np.where(gone, 0, loading)
@@ -181,10 +181,10 @@ def _rows(t: Timeline) -> list[_Row]:
     until = np.where(np.isfinite(s.epilogue), s.epilogue, s.end)
     missing = max(t.figures["math_wait_us"] - waits[2], 0.0) / max(waits[2], SHORTEST_US)
     for group in range(groups):
-        own = (steps // p.k_tiles) % groups == group
-        share = missing * s.math_wait[own].sum()
+        mine = (steps // p.k_tiles) % groups == group
+        share = missing * s.math_wait[mine].sum()
         times = (s.turn, s.start, s.start, s.end, until)
-        rows.append(_Row(COMPUTE, steps, *times, marked[2], marked[3], share).take(own))
+        rows.append(_Row(COMPUTE, steps, *times, marked[2], marked[3], share).take(mine))
     return rows
 
 
@@ -204,11 +204,11 @@ def _pieces(track: int, row: _Row, t: Timeline, most: int | None) -> list[Slices
     """The slices of a track."""
     n = len(t.steps.start)
     width = t.pipeline.k_tiles if row.busy == WAVE else 1
-    one = one_by_one(n, most)[row.step]
+    single = one_by_one(n, most)[row.step]
     pieces: list[Slices] = []
-    if not one.all():
-        pieces = _groups(track, row, ~one, -(-(n - (most or 0)) // GROUPS), width)
-    r = row.take(one)
+    if not single.all():
+        pieces = _groups(track, row, ~single, -(-(n - (most or 0)) // GROUPS), width)
+    r = row.take(single)
     many = np.full(len(r.step), width)
     pieces += [
         columns(track, WAIT, r.turn, r.begin, r.step, many, False),
@@ -248,9 +248,9 @@ def _groups(track: int, row: _Row, inside: np.ndarray, size: int, width: int) ->
 
 def _rest(track: int, row: _Row, t: Timeline) -> list[Slices]:
     """What was not played, in even groups: a wait, then loads or computes. Output tiles: in one."""
-    played, whole = len(t.steps.start), count(t.pipeline)
-    pieces = 1 if row.busy == WAVE else min(GROUPS, whole - played)
-    step = np.linspace(played, whole, pieces + 1).astype(int)
+    played, total = len(t.steps.start), count(t.pipeline)
+    pieces = 1 if row.busy == WAVE else min(GROUPS, total - played)
+    step = np.linspace(played, total, pieces + 1).astype(int)
     edges = np.linspace(row.until[-1], t.time_us, pieces + 1)
     waited = np.minimum(edges[:-1] + row.missing_us / pieces, edges[1:])
     many = np.diff(step)
