@@ -11,15 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import wsjax
+from wsjax import engine
 from wsjax.engine import batch
 from wsjax.errors import InfeasibleError, InputError, WsjaxError
 from wsjax.hardware import family_defaults
 from wsjax.hardware.machine import load_hardware, parse_hardware
-from wsjax.schema import KERNEL
+from wsjax.schema import KERNEL, METHODS
 from wsjax.schema.columns import COLUMNS, DTYPE_BYTES, SCHEDULES, Configuration
 from wsjax.schema.limits import checks
-from wsjax.search.criteria import LIMITS
+from wsjax.search.criteria import LIMITS, Task, parse_objective
 from wsjax.search.optimization import optimize
+from wsjax.search.scanning import closed_forms
 from wsjax.spec.spaces import load_space
 
 close = partial(pytest.approx, rel=1e-12)
@@ -344,3 +346,21 @@ def test_an_answer_says_whether_it_is_extrapolated(small_space):
         predicted = wsjax.predict(answer[[*problem, *KERNEL]], "h200-gluon")
         assert answer["extrapolated"][0] == predicted["extrapolated"][0]
     assert answers[0]["extrapolated"][0]
+
+
+@pytest.mark.parametrize("name", ["h200", "a100-sxm", "a6000-paper"])
+def test_closed_forms_without_compilation_are_the_compiled_ones(name):
+    """On kernels drawn from the default space; NaN only where no formula is proved."""
+    machine = load_hardware(name)
+    problem = {"m": 1000, "n": 4096, "k": 2048}
+    task = Task(load_space(), problem, machine, parse_objective("time"), ())
+    c = task.configurations(np.random.default_rng(0).choice(len(task.space), 300, replace=False))
+    formulas = closed_forms(task, c)
+    exact = engine.evaluate(c, machine, legal_override=np.asarray(True))
+    assert np.isfinite(formulas["time_us"]).mean() > 0.9
+    for figure, values in formulas.items():
+        known = np.isfinite(values)
+        compiled = getattr(exact, figure)
+        np.testing.assert_allclose(values[known], compiled[known], rtol=1e-12, atol=1e-9)
+        closed = exact.method == METHODS.index("closed")
+        assert known[closed].all()

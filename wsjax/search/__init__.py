@@ -5,8 +5,8 @@ problem, exactly as `predict` does; Z3 then decides the discrete question: which
 can win is the best that meets all constraints, or which smallest set of constraints conflict.
 
 `criteria`       what is minimised, and what must hold: the user's conditions, the machine's limits
-`answers`        one problem: the scan of the space, Z3's decision, what binds, why none will do
-`uncompiled`     what can be told of kernels before programs are compiled
+`scanning`       the engine times a space's kernels, and those that can win are kept
+`answers`        one problem: the scan, Z3's decision, what binds, why none will do
 `z3_events`      the paper's own encoding: event times as Z3 arrays, to check the scan with
 `optimization`   `optimize` for frames of problems
 

@@ -8,30 +8,25 @@ row, and where there is none proves that and finds a smallest set of constraints
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import z3
 
-from wsjax import engine
-from wsjax.deadlines import Deadline, until
+from wsjax.deadlines import Deadline
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError
 from wsjax.hardware import outside
-from wsjax.schema import COLUMNS, KERNEL, Column, Configuration, Facts, smem_bytes, spelled
+from wsjax.schema import COLUMNS, Column, Configuration, Facts, spelled
 from wsjax.search.criteria import (
     MILLION,
-    NOT_MODELLED,
     Constraint,
     Task,
     Terms,
-    array_terms,
     members,
     number_terms,
-    violations,
 )
-from wsjax.search.uncompiled import closed_forms
+from wsjax.search.scanning import Candidate, Scan, scan
 from wsjax.search.z3_events import (
     PS_PER_US,
     as_term,
@@ -46,12 +41,6 @@ from wsjax.spec import FACTS
 
 CONTRADICTION_S = 2.0
 """How long to look for a contradiction among the user's conditions alone."""
-UNCOMPILED = 4_096
-"""How many kernels are timed without compiled programs, at most."""
-COMPILATION_S = 10.0
-"""Where there is less time than that, kernels are timed without compiled programs first."""
-_compiled: set[tuple[str, ...]] = set()
-"""The figures that this process has programs for: those of objectives that it has timed."""
 
 
 class Chosen(NamedTuple):
@@ -93,24 +82,6 @@ class Answer:
         return self.better[0].breaks if self.better else ()
 
 
-class Candidate(NamedTuple):
-    """A kernel of Z3's table. key: its scores, bytes of shared memory and number, by which kernels
-    are ordered; violated: the constraints that it violates, as bits."""
-
-    key: tuple[int, ...]
-    violated: int
-    figures: dict[str, float]
-
-
-class Scan(NamedTuple):
-    """What a space holds. candidates: in order; classes: what its kernels violate, as bits;
-    complete: all kernels were timed, none left out for lack of time."""
-
-    candidates: list[Candidate]
-    classes: set[int]
-    complete: bool
-
-
 def solve(task: Task, limit: Deadline, *, events: bool = False) -> list[Answer]:
     """The answer to one task: one, or a whole front. events: by the paper's encoding.
 
@@ -126,139 +97,6 @@ def solve(task: Task, limit: Deadline, *, events: bool = False) -> list[Answer]:
         )
     solver_s = time.perf_counter() - start_s
     return [replace(answer, solver_s=solver_s) for answer in answers]
-
-
-def scan(task: Task, limit: Deadline) -> Scan:
-    """Time the kernels of the space as long as there is time, and keep the candidates.
-
-    Programs take seconds to compile: with little time some kernels are timed without them first.
-    """
-    seen: list[_Seen] = []
-
-    def few() -> _Seen:
-        return next(_look(task, _few(task), _by_formula))._replace(complete=False)
-
-    def look() -> None:
-        for now in _look(task, task.space.blocks(task.problem, task.hardware.facts), _predicted):
-            seen[:] = [now]
-            if limit.passed:
-                return
-
-    soon = limit.left_s is not None and limit.left_s < COMPILATION_S
-    if soon and task.objective.columns not in _compiled:
-        seen.append(few())
-    until(limit, look)
-    last = seen[0] if seen else few()
-    return Scan(
-        [] if last.rows is None else [*last.rows.candidates()], {*last.classes}, last.complete
-    )
-
-
-Block = tuple[np.ndarray, Configuration]
-
-
-class _Seen(NamedTuple):
-    """What blocks of a space held: their best kernels, classes, and whether they were all."""
-
-    rows: "_Rows | None"
-    classes: frozenset[int]
-    complete: bool
-
-
-def _look(
-    task: Task, blocks: Iterable[Block], timed: Callable[[Task, Configuration], dict[str, Any]]
-) -> Iterator[_Seen]:
-    """What is known after each block, and after them all. timed: their figures, NaN if unknown."""
-    kept, classes = None, frozenset[int]()
-    for numbers, c in blocks:
-        violated = violations(array_terms(c, task.hardware), task.constraints, len(numbers))
-        classes |= frozenset(np.unique(violated).tolist())
-        rows = _rows(task, numbers, c, violated, timed(task, c))
-        kept = rows.best(task) if kept is None else kept.joined(rows).best(task)
-        yield _Seen(kept, classes, int(numbers[-1]) + 1 == len(task.space))
-    yield _Seen(kept, classes, complete=True)
-
-
-def _few(task: Task) -> Iterator[Block]:
-    """The kernels of the first block, at equal distances."""
-    for numbers, c in task.space.blocks(task.problem, task.hardware.facts):
-        some = np.s_[:: -(-len(numbers) // UNCOMPILED)]
-        yield numbers[some], c._replace(**{name: getattr(c, name)[some] for name in KERNEL})
-
-
-def _predicted(task: Task, c: Configuration) -> dict[str, Any]:
-    """Figures as `predict` gives them, of kernels too that the machine can't run."""
-    names = dict.fromkeys(("time_us", "math_wait_us", *task.objective.columns))
-    timed = tuple(name for name in names if name != "smem_bytes")
-    prediction = engine.evaluate(c, task.hardware, legal_override=np.asarray(True), fields=timed)
-    _compiled.add(task.objective.columns)
-    return {name: getattr(prediction, name) for name in timed}
-
-
-def _by_formula(task: Task, c: Configuration) -> dict[str, Any]:
-    return closed_forms(c, task.hardware)
-
-
-class _Rows(NamedTuple):
-    """Kernels with finite figures. keys: (parts + 2, rows), as of `Candidate`; figures: columns."""
-
-    keys: np.ndarray
-    violated: np.ndarray
-    figures: dict[str, np.ndarray]
-
-    def take(self, rows: np.ndarray) -> "_Rows":
-        figures = {name: values[rows] for name, values in self.figures.items()}
-        return _Rows(self.keys[:, rows], self.violated[rows], figures)
-
-    def joined(self, other: "_Rows") -> "_Rows":
-        return _Rows(
-            np.concatenate([self.keys, other.keys], axis=1),
-            np.concatenate([self.violated, other.violated]),
-            {name: np.concatenate([v, other.figures[name]]) for name, v in self.figures.items()},
-        )
-
-    def best(self, task: Task) -> "_Rows":
-        """Those that can be an answer, in order: the front, or the first of each class and the
-        second that meets all constraints."""
-        if task.objective.pareto:
-            meeting = self.take(np.flatnonzero(self.violated == 0))
-            ordered = meeting.take(np.lexsort(meeting.keys[::-1]))
-            return ordered.take(undominated(ordered.keys[:-2]))
-        ordered = self.take(np.lexsort(self.keys[::-1]))
-        firsts = np.unique(ordered.violated, return_index=True)[1]
-        two = np.flatnonzero(ordered.violated == 0)[:2]
-        return ordered.take(np.union1d(firsts, two).astype(int))
-
-    def candidates(self) -> Iterator[Candidate]:
-        for at, violated in enumerate(self.violated.tolist()):
-            figures = {name: values[at].item() for name, values in self.figures.items()}
-            yield Candidate(tuple(int(x) for x in self.keys[:, at]), violated, figures)
-
-
-def _rows(
-    task: Task, numbers: np.ndarray, c: Configuration, violated: np.ndarray, timed: dict[str, Any]
-) -> _Rows:
-    """A block's kernels, those too that the machine can't run: they say what its limits cost."""
-    bit = 1 << [constraint.reason for constraint in task.constraints].index(NOT_MODELLED)
-    terms = array_terms(c, task.hardware)
-    memory = smem_bytes(c, terms.facts, terms.in_bytes, terms.out_bytes)
-    figures = {**timed, "smem_bytes": memory}
-    scores = task.objective.scores(figures)
-    keys = np.concatenate([scores, [memory, numbers]])
-    known = (violated & bit == 0) & np.isfinite(scores).all(axis=0)
-    known &= np.isfinite(figures["time_us"])
-    return _Rows(keys, violated, figures).take(np.flatnonzero(known))
-
-
-def undominated(scores: np.ndarray) -> np.ndarray:
-    """Positions of the front of scores (parts, rows) that are in lexicographic order: those that no
-    other beats in one score without losing in another; of equal ones the first."""
-    left = np.arange(scores.shape[1])
-    front: list[int] = []
-    while len(left):
-        front.append(int(left[0]))
-        left = left[np.any(scores[:, left] < scores[:, front[-1]][:, None], axis=0)]
-    return np.asarray(front, dtype=int)
 
 
 def _by_scan(task: Task, limit: Deadline) -> list[Answer]:
