@@ -154,12 +154,13 @@ def predict_table(
 
     Returns how many rows are extrapolated and why, in words; "" if none is.
     """
-    machine, table, _, _ = gather(
+    machine, *_ = gather(
         partial(load_hardware, hardware),
-        partial(_read, source),
+        partial(tables.existing, source),
         partial(check_destination, out, source),
         partial(check_precision, precision),
     )
+    table = _read(source, machine)
     try:
         predicted, found = _predicted(table, machine, precision)
     except InputError as error:
@@ -172,8 +173,8 @@ def predict_table(
     return f"{np.count_nonzero(beyond):,} of {len(beyond):,} rows: {why}"
 
 
-def _read(path: str | Path) -> "pa.Table":
-    found: Any = importers.read_own(path)
+def _read(path: str | Path, machine: Hardware) -> "pa.Table":
+    found: Any = importers.read_own(path, hardware_.family_defaults(machine))
     return found if tables.is_arrow(found) else tables.from_frame(found)
 
 

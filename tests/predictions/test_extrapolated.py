@@ -1,6 +1,7 @@
 """When something is extrapolated, every verb says which column and why."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -116,6 +117,19 @@ def test_columns_that_a_measured_table_leaves_out_are_its_machines(capsys):
     left_out.to_csv("left_out.csv", index=False)
     shown = said(capsys, "validate left_out.csv --hardware h200-cutlass")
     assert not [line for line in shown if line.startswith("extrapolated")]
+
+
+def test_kernels_of_other_tools_have_the_machines_defaults(capsys):
+    """`predict --table` and `choose` of what tells neither schedule nor MMAs in flight."""
+    source = Path(__file__).parents[1] / "data" / "kernel_tuner_rtx3090_gemm.json"
+    command = f"predict --table {source} --out out.parquet --hardware h200-cutlass"
+    assert "mma_in_flight" not in "".join(said(capsys, command))
+    assert set(pd.read_parquet("out.parquet")["mma_in_flight"]) == {1}
+    measured = pd.DataFrame([{**ROW, "k": 512, "time_us_measured": 42.0}])
+    chosen = wsjax.choose(measured, 1, "h200-cutlass")
+    predicted = wsjax.predict(measured, "h200-cutlass")
+    assert chosen.time_us == predicted["time_us"][0]
+    assert not predicted["extrapolated"][0]
 
 
 def test_of_measured_rows(capsys):

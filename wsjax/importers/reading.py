@@ -69,13 +69,15 @@ def read_frame(frame: "pd.DataFrame", usual: Mapping[str, int] = outcome.NONE) -
     return outcome.finish(columns.compact(ours), "frame", usual)[0]
 
 
-def read_own(path: str | Path, *, measured: bool = False) -> "pa.Table | pd.DataFrame":
+def read_own(
+    path: str | Path, usual: Mapping[str, int], *, measured: bool = False
+) -> "pa.Table | pd.DataFrame":
     """A table for `predict` or `choose`: CSV or Parquet as it is, of other formats what `read`
-    makes of them. measured: also of tables with measured times of kernels."""
+    makes of them, given `usual`. measured: also of tables with measured times of kernels."""
     source = open_source(path)
     foreign = _detect(source) not in TABLES
     if foreign or (measured and is_measured(plain.columns(source))):
-        return read(path).table
+        return read(path, usual=usual).table
     return _as_it_is(path, source)
 
 

@@ -114,9 +114,11 @@ def read_offer(
 
     Raises InputError with all mistakes of one table.
     """
-    frame = workloads.read_frame(workload)
+    frame = workloads.read_frame(workload, machine)
     from_workload = workloads.has_kernels(frame) and space is None and kernels is None
-    source = frame if from_workload else None if kernels is None else workloads.read_frame(kernels)
+    source = frame if from_workload else None
+    if kernels is not None:
+        source = workloads.read_frame(kernels, machine)
     with workloads.naming(workload):
         problems, problem = workloads.read_problems(frame)
     if source is None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from wsjax import importers, schema, tables
 from wsjax.errors import InputError, gather, nearest
-from wsjax.hardware import Hardware
+from wsjax.hardware import Hardware, family_defaults
 from wsjax.importers import TIME
 from wsjax.portfolio.export import kernel_name, printable
 from wsjax.schema import (
@@ -95,15 +95,18 @@ class Offer:
     measured_us: np.ndarray | None
 
 
-def read_frame(source: Any) -> "pd.DataFrame":
+def read_frame(source: Any, machine: Hardware) -> "pd.DataFrame":
     """A table of any kind in our words: a path, a pandas DataFrame, or an Arrow table.
 
-    Of measured times, only the rows that count are in it, in column `time_us_measured`.
+    Of measured times, only the rows that count are in it, in column `time_us_measured`; what it
+    does not tell of its kernels has the defaults of the machine's.
     """
     import pandas as pd
 
+    usual = family_defaults(machine)
     if isinstance(source, str | Path):
-        return _counting(_read(source), str(source))
+        read: Any = importers.read_own(source, usual, measured=True)
+        return _counting(read.to_pandas() if tables.is_arrow(read) else read, str(source))
     frame = source.to_pandas() if tables.is_arrow(source) else source
     if not isinstance(frame, pd.DataFrame):
         kind = type(source).__name__
@@ -111,7 +114,7 @@ def read_frame(source: Any) -> "pd.DataFrame":
     frame = frame.reset_index(drop=True)
     if not importers.is_measured([str(name) for name in frame]):
         return frame
-    return _counting(importers.read_frame(frame), "frame")
+    return _counting(importers.read_frame(frame, usual), "frame")
 
 
 @contextmanager
@@ -123,11 +126,6 @@ def naming(source: Any) -> Iterator[None]:
         if not isinstance(source, str | Path):
             raise
         raise InputError(f"{source}: {problem}" for problem in error.problems) from None
-
-
-def _read(path: str | Path) -> "pd.DataFrame":
-    found: Any = importers.read_own(path, measured=True)
-    return found.to_pandas() if tables.is_arrow(found) else found
 
 
 def _counting(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
