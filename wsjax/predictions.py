@@ -120,11 +120,8 @@ def _evaluate(c: Configuration, rows: schema.Rows, machine: Hardware, precision:
     """The `engine.evaluate` of a frame's rows; incomplete ones have no figures but a reason."""
     from wsjax import engine
 
-    legal = rows.measured_ok
-    if legal is not None:
-        legal = legal & (c.cluster_m == 1) & (c.cluster_n == 1) & (c.split_k == 1)
     single = precision == "float32"
-    prediction = engine.evaluate(c, machine, legal_override=legal, single=single)
+    prediction = engine.evaluate(c, machine, legal_override=rows.measured_ok, single=single)
     lost = rows.incomplete
     if not lost.any():
         return prediction

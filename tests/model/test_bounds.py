@@ -14,7 +14,7 @@ from wsjax.schema.columns import COLUMNS, Configuration, with_defaults
 from wsjax.sweeps.families import above, below
 
 ROWS = 8192
-SHARES = ("warm_hit_share", "promotion_hidden")
+SHARES = ("warm_hit_share", "promotion_hidden", "multicast_cost")
 
 
 def random_configurations(rng: np.random.Generator) -> Configuration:
@@ -33,6 +33,8 @@ def random_configurations(rng: np.random.Generator) -> Configuration:
         "mma_in_flight": rng.integers(0, 2, ROWS),
         "accum": rng.integers(0, 3, ROWS),
         "schedule": schedule,
+        "cluster_m": rng.choice([1, 1, 2, 4], ROWS),
+        "cluster_n": rng.choice([1, 1, 2, 4], ROWS),
         "group_m": rng.choice([1, 2, 8], ROWS),
         "grid_ctas": rng.choice([0, 0, 0, 50], ROWS),
         "write_back": rng.integers(0, 2, ROWS),
@@ -51,6 +53,7 @@ def random_machines(rng: np.random.Generator, spread: float) -> dict[str, np.nda
         drawn[name] = np.where(rng.random(ROWS) < 0.3, parameter.neutral, values)
     drawn["ctas_per_sm_max"] = rng.choice([1, 2, 4, 32], ROWS)
     drawn["cutlass_raster"] = rng.integers(0, 2, ROWS)
+    drawn["cluster_ctas_max"] = rng.choice([1, 16, 16, 16], ROWS)
     drawn["sms"] = rng.choice([1, 4, 16, 132], ROWS)
     return drawn
 

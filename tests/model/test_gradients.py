@@ -111,6 +111,7 @@ def random_configurations(rows: int) -> Configuration:
         numbers[name] = rng.integers(0, 4, rows)
     for name in ("mma_in_flight", "write_back", "l2_state"):
         numbers[name] = rng.integers(0, 2, rows)
+    numbers |= {name: rng.choice([1, 2], rows) for name in ("cluster_m", "cluster_n")}
     numbers |= {"accum": rng.integers(0, 3, rows)}
     numbers |= {"dma_warps": rng.integers(1, 3, rows), "math_warps": rng.choice([4, 8], rows)}
     return Configuration(**{name: x.astype(float) for name, x in numbers.items()})

@@ -15,7 +15,7 @@ from wsjax.hardware.parameters import PARAMETERS, Parameters
 from wsjax.model.arithmetic import divides, floor_div, inverse, inverses, logarithm, soft_max
 from wsjax.model.durations import Kernel, Machine, kernel
 from wsjax.model.events import Pipeline
-from wsjax.model.raster import ceil_div, raster, window
+from wsjax.model.raster import ceil_div, raster, resident_ctas, window
 from wsjax.schema.columns import COLUMNS, SCHEDULES, Configuration
 from wsjax.schema.limits import Facts
 
@@ -39,7 +39,12 @@ def configurations(rows: int, seed: int = 0, **columns) -> Configuration:
     drawn |= {"schedule": rng.integers(0, 4, rows), "group_m": rng.choice([1, 4, 8], rows)}
     drawn |= {"layout": rng.integers(0, 4, rows), "l2_state": rng.integers(0, 2, rows)}
     default = {name: column.default_number or 4 for name, column in COLUMNS.items()}
-    given = default | {"grid_ctas": 0, "dma_warps": 1, "math_warps": 8} | drawn | columns
+    given = (
+        default
+        | {"grid_ctas": 0, "cluster_m": 1, "cluster_n": 1, "dma_warps": 1, "math_warps": 8}
+        | drawn
+        | columns
+    )
     return Configuration(**{name: np.broadcast_to(x * 1.0, (rows,)) for name, x in given.items()})
 
 
@@ -195,3 +200,42 @@ def test_the_clock_falls_by_the_share_of_what_a_dtype_allows():
     p = NEUTRAL._replace(clock_drop=0.5, load_throughput_bytes_per_us=1e9)
     bf16, fp8 = (kernels(c, machine(p)._replace(rate=rate)).full.compute_us for rate in (1.0, 2.0))
     np.testing.assert_allclose(bf16, 2 * fp8, rtol=0.1)
+
+
+def test_the_card_holds_what_cutlass_launches_in_clusters():
+    found = [float(resident_ctas(132.0, cluster * 1.0)) for cluster in (1, 2, 4, 8, 16)]
+    assert found == [132, 132, 116, 112, 112]
+    assert float(resident_ctas(1.0, 4.0)) == 1
+
+
+def test_clusters_round_the_tile_grid_up():
+    rng = np.random.default_rng(4)
+    sizes = {name: rng.integers(1, 5, 200) for name in ("cluster_m", "cluster_n")}
+    c = configurations(200, block_m=128, block_n=128, batch=3, **sizes)
+    found = jax.vmap(raster, (0, None, None))(c, H200, 1.0)
+    rows = np.ceil(np.ceil(c.m / 128) / c.cluster_m) * c.cluster_m
+    cols = np.ceil(np.ceil(c.n / 128) / c.cluster_n) * c.cluster_n
+    tiles = 3 * rows * cols
+    np.testing.assert_array_equal(found.tiles, tiles)
+    np.testing.assert_allclose(found.per.active, 1 / np.asarray(found.active), rtol=1e-12)
+
+
+def test_multicast_spares_l2_and_costs_a_wait():
+    many = {"m": 8192, "n": 8192, "k": 4096, "block_m": 64, "block_n": 128, "schedule": 1}
+    rows = {name: np.full(1, value) for name, value in many.items()}
+    slow = NEUTRAL._replace(l2_throughput_bytes_per_us=1e5)
+    alone, pair, quad = (
+        np.asarray(kernels(configurations(1, **rows, cluster_m=x), machine(slow)).full.load_b_us)
+        for x in (1, 2, 4)
+    )
+    assert alone > pair > quad
+    paid = slow._replace(multicast_cost=1.0)
+    whole = kernels(configurations(1, **rows, cluster_m=2), machine(paid)).full.load_b_us
+    assert pair < whole
+    waiting = NEUTRAL._replace(cluster_latency_us=0.5, launch_cluster_us=0.25)
+    for cluster, launch, latency in ((1, 0, 0), (2, 0.25, 0.5)):
+        c = configurations(1, **rows, cluster_m=cluster)
+        fast, slower = (kernels(c, machine(p)) for p in (NEUTRAL, waiting))
+        np.testing.assert_allclose(slower.launch_us - fast.launch_us, launch)
+        more = slower.full.load_latency_us - fast.full.load_latency_us
+        np.testing.assert_allclose(more, latency, atol=1e-12)

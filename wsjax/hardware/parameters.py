@@ -45,6 +45,7 @@ class Parameters(NamedTuple):
     launch_per_stage_us: Value = 0.0
     launch_wide_us: Value = 0.0
     launch_saved_us: Value = 0.0
+    launch_cluster_us: Value = 0.0
     load_throughput_bytes_per_us: Value = INF
     l2_throughput_bytes_per_us: Value = INF
     dram_throughput_bytes_per_us: Value = INF
@@ -53,6 +54,7 @@ class Parameters(NamedTuple):
     out_of_bounds_cost: Value = 0.0
     pitch_cost: Value = 0.0
     short_row_cost: Value = 0.0
+    multicast_cost: Value = 0.0
     l2_capacity_bytes: Value = INF
     warm_hit_share: Value = 1.0
     load_startup_us: Value = 0.0
@@ -64,6 +66,7 @@ class Parameters(NamedTuple):
     dram_latency_us: Value = 0.0
     sharing: Value = 0.0
     latency_exposure: Value = 1.0
+    cluster_latency_us: Value = 0.0
     compute_throughput_flop_per_us: Value = INF
     compute_throughput_bytes_per_us: Value = INF
     smem_throughput_bytes_per_us: Value = INF
@@ -111,6 +114,7 @@ PARAMETERS: dict[str, Parameter] = {
     "launch_per_stage_us": _time("setting up the barriers of a ring slot", 0.05, family=True),
     "launch_wide_us": _time("more to launch with 8 MATH warps or more", 0.15, family=True),
     "launch_saved_us": _time("less to launch for a serial kernel", 0.5, family=True),
+    "launch_cluster_us": _time("more to launch in clusters", 0.3, family=True),
     "load_throughput_bytes_per_us": _rate("what one SM can pull", 180e3),
     "l2_throughput_bytes_per_us": _rate("all L2 slices, requests coalesced", 9e6, scale="l2"),
     "dram_throughput_bytes_per_us": _rate("all DRAM channels", 4e6, scale="dram"),
@@ -121,6 +125,7 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "pitch_cost": Parameter("1", "extra cost of a byte at a row pitch of odd 16 B", 0.0, 0.8),
     "short_row_cost": Parameter("1", "extra cost of a byte in rows of 64 B", 0.0, 0.6),
+    "multicast_cost": _share("cost of a byte by another CTA's multicast", 0.0, 0.3),
     "l2_capacity_bytes": Parameter(
         "B", "what L2 keeps between waves", INF, 40e6, 0.5, scale="l2_bytes"
     ),
@@ -134,6 +139,7 @@ PARAMETERS: dict[str, Parameter] = {
     "dram_latency_us": _time("latency of a miss later", 0.5),
     "sharing": Parameter("1", "s CTAs share a tile: misses / (1 + x log s)", 0.0, 0.15),
     "latency_exposure": _share("share of latency beside transfer not hidden", 1.0, 0.1),
+    "cluster_latency_us": _time("a load's wait for the other CTAs of a cluster", 0.1, family=True),
     "compute_throughput_flop_per_us": _rate(
         "an SM's matrix unit at the data sheet's clock", 7.2e6, unit="flop/µs", scale="flop"
     ),

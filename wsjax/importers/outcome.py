@@ -68,7 +68,7 @@ REASONS = {
     "no_stages": "its number of stages is not told, but other rows' are",
     "fake_repeat": "one measurement written again: same configuration and, bit for bit, same time",
     "duplicate": "the same configuration again, with another time; the first one counts",
-    "not_modelled": "clusters, or k split over CTAs, which no machine's model covers",
+    "not_modelled": "k split over CTAs, which no machine's model covers",
 }
 NONE: Mapping[str, int] = {}
 OK_WORDS = {"ok", "", "success", "passed", "pass", "valid", "true", "1", "correct"}
@@ -276,6 +276,5 @@ def uncovered(given: Mapping[str, "pd.Series"], rows: int) -> dict[str, np.ndarr
 
 
 def modelled(table: "pd.DataFrame") -> np.ndarray:
-    """Rows of an imported table that a machine may cover: no cluster, no split k."""
-    ones = [table[name].to_numpy() == 1 for name in ("cluster_m", "cluster_n", "split_k")]
-    return np.all(ones, axis=0)
+    """Rows of an imported table that a machine may cover: no split k."""
+    return table["split_k"].to_numpy() == 1

@@ -43,7 +43,7 @@ from wsjax.model.closed import slopes
 from wsjax.model.costs import Machine
 from wsjax.model.durations import CLOCK_FLOP_PER_US, CLOCK_US, kernel
 from wsjax.model.events import MAX_STAGES, PINGPONG, SERIAL, Pipeline
-from wsjax.model.raster import ceil_div
+from wsjax.model.raster import ceil_div, tile_grid
 from wsjax.schema import Configuration
 
 RELAXED = ("stages", "dma_warps", "mma_in_flight", "write_back")
@@ -131,7 +131,7 @@ def _launch(c: Configuration, machine: Machine, family: Family) -> _Launch:
     )
     relaxed = machine._replace(facts=facts, parameters=parameters)
     whole = kernel(c._replace(stages=float(MAX_STAGES)), relaxed)
-    tiles = ceil_div(c.m, c.block_m) * ceil_div(c.n, c.block_n) * c.batch
+    tiles = tile_grid(c, ceil_div(c.m, c.block_m), ceil_div(c.n, c.block_n))
     flop = tiles * whole.full.k_tiles * 2.0 * c.block_m * c.block_n * c.block_k
     first, full, last = (_unqueued(x, family) for x in (whole.first, whole.full, whole.last))
     first = first._replace(epilogue_us=whole.first.epilogue_us)

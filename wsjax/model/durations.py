@@ -8,8 +8,8 @@ W = 2 block_m block_n block_k flop. With the bytes of `traffic`, in a wave of `a
                + outside bytes / load_throughput * (1 + out_of_bounds_cost * active / sms)
     load     = max(load_issue * slowdown, ports, dram bytes / dram_throughput), and of the shorter
                of the last two the share dram_exposure that is not hidden under the other
-    latency  = (load_latency + box bytes / latency_throughput + crowding_latency * active / sms)
-               * slowdown + miss share * dram_latency
+    latency  = (load_latency + box bytes / latency_throughput + cluster_latency
+               + crowding_latency * active / sms) * slowdown + miss share * dram_latency
                of which the transfer hides all but a share, latency_exposure, of what it can
     compute  = (max(W / flop rate, operand bytes / smem_throughput) + start-up + sync
                + draining, if no MMA stays in flight, + promotion of fp8 sums) * slowdown + spills
@@ -113,7 +113,7 @@ class _Tile(NamedTuple):
     fixed_us: Number
     """A step's start-up, semaphores, and draining of MMAs if none stays in flight."""
     box_us: Number
-    """Latency that grows with a step's bytes."""
+    """Latency that grows with a step's bytes, and of a cluster."""
     spilled_us: Number
     """A step's traffic of accumulators that spill."""
     unqueued: Number
@@ -164,7 +164,7 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     )
     full = _Wave(r.active, share, ctas, per_ctas, t.dram_later_bytes, miss_us, 1.0)
     last = _Wave(r.active_last, share_last, ctas_last, per_ctas_last, partial_bytes, miss_us, 1.0)
-    serial = c.schedule == SERIAL
+    serial, clustered = c.schedule == SERIAL, c.cluster_m * c.cluster_n > 1
 
     slowdown = 1.0
     if not is_number(p.clock_drop, 0.0):
@@ -202,6 +202,7 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     launch_us = p.launch_us + p.launch_per_stage_us * c.stages
     launch_us += jnp.where(c.math_warps >= 8, p.launch_wide_us, 0.0)
     launch_us -= jnp.where(serial, p.launch_saved_us, 0.0)
+    launch_us += jnp.where(clustered, p.launch_cluster_us, 0.0)
     partial = pipeline(last, partial_step, repeated=True, ends=True)
     return Kernel(warm._replace(**usual), cold, partial, launch_us)
 
@@ -322,6 +323,7 @@ def _tile(
     inside = jnp.minimum(c.m, c.block_m) * jnp.minimum(c.n, c.block_n) * machine.out_bytes
     crowd = (IDLE_STORES + r.active * cost.sm) * (1.0 / (1.0 + IDLE_STORES))
     direct_us = jnp.where(c.write_back == 1, scaled(cost.direct, inside * crowd), 0.0)
+    cluster_us = jnp.where(c.cluster_m * c.cluster_n > 1, p.cluster_latency_us, 0.0)
     one_in_flight = (c.mma_in_flight == 1) & (c.stages >= 2)
     return _Tile(
         cost=cost,
@@ -332,7 +334,7 @@ def _tile(
         + p.sync_us
         + jnp.where(c.mma_in_flight == 1, 0.0, drain_us)
         + promotion_us,
-        box_us=scaled(cost.latency, t.box_bytes),
+        box_us=scaled(cost.latency, t.box_bytes) + cluster_us,
         spilled_us=scaled(
             cost.spill, SPILL_BYTES * spilled * jnp.where(pingpong, 0.5, 1.0) * exposed
         ),

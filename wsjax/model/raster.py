@@ -5,6 +5,10 @@ CTAs take output tiles in raster order: groups of `group_m` block rows, m fastes
 of that order, span `rows` block rows and `cols` block columns; they load as many different tiles of
 A and of B, and CTAs of one block row share a tile of A.
 
+Clusters of cluster_m x cluster_n CTAs take as many neighbouring tiles, so that the tile grid is
+rounded up to whole clusters, and lie within a GPC: of its `SMS_PER_GPC` SMs those that make no
+whole cluster stay idle.
+
 A CUTLASS kernel that is not told otherwise chooses its own order (`Facts.cutlass_raster`): along
 the shorter side of the tile grid, and always m fastest where every CTA has one tile (`serial`).
 """
@@ -26,6 +30,11 @@ def ceil_div(a: Number, b: Number, per_b: Number | None = None) -> Number:
     return floor_div(a + (b - 1.0), inverse(b) if per_b is None else per_b)
 
 
+SMS_PER_GPC = 18.0
+"""What CUTLASS's launches reckon with on Hopper: an H200's 132 SMs are 7 GPCs and 6 SMs, which hold
+116 CTAs in clusters of 4."""
+
+
 class Inverses(NamedTuple):
     """1 / x of what others divide by."""
 
@@ -43,8 +52,6 @@ class Inverses(NamedTuple):
     """1 / block columns of C."""
     k_tiles: Number
     """1 / steps an output tile."""
-    tiles: Number
-    """1 / output tiles."""
     group: Number
     """1 / block rows a group of the raster order."""
     active: Number
@@ -61,7 +68,7 @@ class Raster(NamedTuple):
     k_tiles: Number
     """Steps an output tile: ceil(k / block_k)."""
     tiles: Number
-    """Output tiles, of all matrices of the batch."""
+    """Output tiles, of all matrices of the batch, and those that fill their last clusters."""
     waves: Number
     """Output tiles of the busiest CTA, or waves of CTAs of a serial kernel."""
     ctas_per_sm: Number
@@ -91,19 +98,19 @@ def raster(c: Configuration, facts: Facts, ctas_per_sm: Number) -> Raster:
     per_m, per_n, per_k, per_edges = inverses(c.block_m, c.block_n, c.block_k, edges)
     tiles_m, tiles_n = ceil_div(c.m, c.block_m, per_m), ceil_div(c.n, c.block_n, per_n)
     k_tiles = ceil_div(c.k, c.block_k, per_k)
-    tiles = tiles_m * tiles_n * c.batch
-    slots = facts.sms * ctas_per_sm
+    tiles = tile_grid(c, tiles_m, tiles_n)
+    slots = resident_ctas(facts.sms, c.cluster_m * c.cluster_n) * ctas_per_sm
     slots = jnp.where(c.grid_ctas > 0, jnp.minimum(c.grid_ctas, slots), slots)
     m_fastest = (c.schedule == SERIAL) | (tiles_n > tiles_m)
     chosen = jnp.where(m_fastest, tiles_m, 1.0)
     group = jnp.where((facts.cutlass_raster > 0) & (c.group_m == 1), chosen, c.group_m)
-    group = jnp.minimum(group, tiles_m)
+    group = jnp.minimum(jnp.maximum(group, c.cluster_m), tiles_m)
     per_slots, per_rows, per_cols, per_steps, per_group = inverses(
         slots, tiles_m, tiles_n, k_tiles, group
     )
     waves = ceil_div(tiles, slots, per_slots)
     active = jnp.minimum(tiles, slots)
-    per_tile = per_rows * per_cols * inverse(c.batch)
+    per_tile = per_rows * per_cols * inverse(c.batch) * (tiles_m * tiles_n * c.batch / tiles)
     return Raster(
         tiles_m=tiles_m,
         tiles_n=tiles_n,
@@ -122,11 +129,27 @@ def raster(c: Configuration, facts: Facts, ctas_per_sm: Number) -> Raster:
             tiles_m=per_rows,
             tiles_n=per_cols,
             k_tiles=per_steps,
-            tiles=per_tile,
             group=per_group,
             active=jnp.maximum(per_tile, per_slots),
         ),
     )
+
+
+def tile_grid(c: Configuration, tiles_m: Number, tiles_n: Number) -> Number:
+    """Output tiles of all matrices, their block rows and columns in whole clusters."""
+    rows = ceil_div(tiles_m, c.cluster_m) * c.cluster_m
+    cols = ceil_div(tiles_n, c.cluster_n) * c.cluster_n
+    return rows * cols * c.batch
+
+
+def resident_ctas(sms: Number, cluster: Number) -> Number:
+    """CTAs, one an SM, that run at one time in clusters of so many (of a machine that holds no
+    whole cluster, all of its SMs)."""
+    per_cluster = inverse(cluster)
+    gpcs = floor_div(sms, 1.0 / SMS_PER_GPC)
+    whole = gpcs * floor_div(SMS_PER_GPC, per_cluster)
+    clusters = whole + floor_div(sms - gpcs * SMS_PER_GPC, per_cluster)
+    return jnp.minimum(jnp.maximum(clusters, 1.0) * cluster, sms)
 
 
 def window(r: Raster, tiles: Number) -> Window:

@@ -9,6 +9,10 @@ machine).
 multiples of 16 B, 0.32 of that at 32 B, 0.16 at 64 B. Rows of less than 128 B along k cost
 `short_row_cost` more. In DRAM a byte is a byte.
 
+**Clusters.** TMA multicast brings a tile of A to the cluster_n CTAs of a cluster's row, and one of
+B to the cluster_m of its column: each asks L2 for its share, and has the whole arrive at its SM. To
+L2, a byte that arrives by another's request costs `multicast_cost` of one of its own.
+
 **DRAM.** A wave loads its unique tiles once. Of what a later wave could reuse from L2, the share
 miss(v) = v^3 / (v^3 + capacity^3) is gone, v being the bytes touched in between: A is needed
 again by each wave of its group of rows, B by each pass over the groups. What L2 takes in while it
@@ -24,7 +28,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from wsjax.hardware import Parameters
-from wsjax.model.arithmetic import Number, Truth, inverses, is_number, logarithm
+from wsjax.model.arithmetic import Number, Truth, inverses, is_number, logarithm, scaled
 from wsjax.model.raster import Raster, window
 from wsjax.schema import Configuration
 
@@ -33,6 +37,8 @@ COALESCING_CTAS = 16.0
 COALESCED_SHARE = 0.5
 """The share of such requests that L2 does merge. Chosen on the measured H200 table, not fitted."""
 TINY = 1e-30
+ROUNDED = 1e-9
+"""More than a share of 1 can be off by."""
 TOUCHED_MAX = 1e4
 PITCHES = ((128.0, 0.0), (64.0, 0.16), (32.0, 0.32))
 """The share of `pitch_cost` at multiples of so many bytes, measured on one H200; others: all."""
@@ -85,7 +91,14 @@ def traffic(
     near = window(r, some)
     merged_a = jnp.minimum(jnp.clip(near.rows, 1.0, r.tiles_m), some) * per_some
     merged_b = jnp.minimum(jnp.clip(near.cols, 1.0, r.tiles_n), some) * per_some
-    merged = inside_a * (1.0 - merged_a) + inside_b * (1.0 - merged_b)
+    part_a, part_b = inverses(c.cluster_n, c.cluster_m)
+    merged = inside_a * (part_a - jnp.minimum(merged_a, part_a + ROUNDED))
+    merged += inside_b * (part_b - jnp.minimum(merged_b, part_b + ROUNDED))
+    spared = inside_a * (1.0 - part_a) + inside_b * (1.0 - part_b)
+    spared = spared - scaled(p.multicast_cost, spared)
+    beyond_a = c.block_m * c.block_k * in_bytes - a_bytes
+    beyond_b = c.block_n * c.block_k * in_bytes - b_bytes
+    unfilled = beyond_a * (1.0 - part_a) + beyond_b * (1.0 - part_b)
 
     wave = _wave(c, r, depth_bytes)
     size_a, size_b = c.m * c.k * in_bytes * c.batch, c.n * c.k * in_bytes * c.batch
@@ -119,19 +132,19 @@ def traffic(
     written = stored * r.active * (1.0 - warm)
 
     miss_a, miss_b = _missing(p, r.active * per_span_a, r.active * per_span_b)
-    part_a = jnp.sqrt(jnp.clip(again_a * per_a, 1e-6, 1.0))
-    part_b = jnp.sqrt(jnp.clip(again_b * per_b, 1e-6, 1.0))
+    left_a = jnp.sqrt(jnp.clip(again_a * per_a, 1e-6, 1.0))
+    left_b = jnp.sqrt(jnp.clip(again_b * per_b, 1e-6, 1.0))
     per_filled, per_most = inverses(jnp.maximum(1.0, filled), most)
     return Traffic(
         inside_bytes=inside_a + inside_b,
-        outside_bytes=slot_bytes - a_bytes - b_bytes,
-        slices_bytes=inside_a + inside_b - COALESCED_SHARE * merged,
+        outside_bytes=slot_bytes - a_bytes - b_bytes - unfilled,
+        slices_bytes=inside_a + inside_b - spared - COALESCED_SHARE * merged,
         box_bytes=jnp.maximum(slot_bytes, box_bytes * row_bytes),
         stored_bytes=stored,
         dram_first_bytes=first * (1.0 + p.dirty_share * per_filled),
         dram_later_bytes=later * (1.0 + p.dirty_share * left * per_most) + written,
         miss_first=absent * (1.0 - (1.0 - miss_a) * (1.0 - miss_b)),
-        miss_later=absent * (1.0 - (1.0 - part_a * miss_a) * (1.0 - part_b * miss_b)),
+        miss_later=absent * (1.0 - (1.0 - left_a * miss_a) * (1.0 - left_b * miss_b)),
         a_share=c.block_m * per.edges,
     )
 

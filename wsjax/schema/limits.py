@@ -58,7 +58,8 @@ class Facts(NamedTuple):
     instruction together (4 for WGMMA). epilogue_smem_bytes_max: the most that the epilogue needs to
     stage C, 0 where it writes straight from registers; by default the whole tile of C.
     ctas_per_sm_max: CTAs of a `serial` kernel that may share an SM. cutlass_raster: 1 where kernels
-    choose their own tile order, as CUTLASS's do (see `wsjax.model`).
+    choose their own tile order, as CUTLASS's do (see `wsjax.model`). cluster_ctas_max: CTAs of a
+    thread block cluster, at most; 1 where there are none.
     """
 
     sms: int
@@ -74,6 +75,7 @@ class Facts(NamedTuple):
     mma_warps: int = 1
     ctas_per_sm_max: int = 1
     cutlass_raster: int = 0
+    cluster_ctas_max: int = 1
 
 
 def slot_bytes(block_m: Any, block_n: Any, block_k: Any, in_bytes: Any) -> Any:
@@ -137,8 +139,7 @@ def checks(
     accumulators = accumulators + accumulators * (c.accum == PROMOTED)
     accumulators_per_thread_max = facts.max_registers_per_thread - OVERHEAD_REGISTERS
     return (
-        ("not_modelled", c.cluster_m == 1),
-        ("not_modelled", c.cluster_n == 1),
+        ("not_modelled", c.cluster_m * c.cluster_n <= facts.cluster_ctas_max),
         ("not_modelled", c.split_k == 1),
         ("not_modelled", c.accum != ACCUMS.index("f16")),
         ("not_modelled", rate > 0),
@@ -189,8 +190,9 @@ def why(reason: str | int, c: Configuration, facts: Facts) -> str:
     math_groups, groups_per_tile = 1 + (schedule == "pingpong"), 1 + (schedule == "cooperative")
     in_bytes, out_bytes = DTYPE_BYTES[c.dtype_in], DTYPE_BYTES[c.dtype_out]
     if reason == "not_modelled":
-        if c.cluster_m * c.cluster_n > 1:
-            return f"not modelled: cluster {c.cluster_m}x{c.cluster_n}; only 1x1 is"
+        if (ctas := c.cluster_m * c.cluster_n) > (most := facts.cluster_ctas_max):
+            of = f"a cluster of {ctas}, at most {most}" if most > 1 else "only 1x1 is"
+            return f"not modelled: cluster {c.cluster_m}x{c.cluster_n}; {of}"
         if c.split_k > 1:
             return f"not modelled: split_k = {c.split_k}; only 1 is"
         if c.accum == ACCUMS.index("f16"):
