@@ -488,7 +488,7 @@ def test_measured_times_under_the_name_of_a_prediction(write, tmp_path):
 
 
 def test_an_import_that_keeps_no_row(write, capsys, tmp_path):
-    head = "m,n,k,block_m,block_n,block_k,time_us,dtype_in,cluster_m\n64,64,64,64,64,64"
+    head = "m,n,k,block_m,block_n,block_k,time_us,dtype_in,split_k\n64,64,64,64,64,64"
     out = tmp_path / "o.parquet"
     for row, reason in (("5,fp4,1", "unsupported"), ("5,bf16,2", "not_modelled")):
         assert main(["import", str(write(f"{head},{row}\n")), "--out", str(out)]) == 2

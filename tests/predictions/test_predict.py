@@ -146,11 +146,11 @@ def test_how_measured_tables_are_read():
     assert convert(columns(toy(kernel="x", status="ok", layout="nt"))) is None
 
 
-def test_a_measured_cluster_is_not_modelled():
-    """CUTLASS rows with a cluster ran, but no time is promised for what the model leaves out."""
+def test_a_measured_split_is_not_modelled():
+    """CUTLASS rows with a split k ran, but no time is promised for what the model leaves out."""
     table = read_table(CUTLASS)
-    position = table.column_names.index("cluster_m")
-    table = table.set_column(position, "cluster_m", pa.array([2] * table.num_rows))
+    position = table.column_names.index("split_k")
+    table = table.set_column(position, "split_k", pa.array([2] * table.num_rows))
     found = wsjax.predict(table, "h200")
     assert set(found["reason"].to_pylist()) == {"not_modelled"}
 

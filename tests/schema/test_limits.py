@@ -91,7 +91,11 @@ def test_deepest_ring_is_the_one_cutlass_takes_on_an_h200(block_m, block_n, bloc
     ("c", "schedule", "dtype", "expected"),
     [
         (tile(128, 128, 64, 4), "persistent", "bf16", ""),
-        (tile(128, 128, 64, 4, cluster_n=2), "persistent", "bf16", "not_modelled"),
+        (tile(128, 128, 64, 4, cluster_n=2), "persistent", "bf16", ""),
+        (tile(128, 128, 64, 4, cluster_m=8, cluster_n=4), "persistent", "bf16", "not_modelled"),
+        (tile(128, 128, 64, 4, accum=3), "persistent", "bf16", "not_modelled"),
+        (tile(128, 256, 128, 2, accum=2), "cooperative", "fp8_e4m3", "registers"),
+        (tile(128, 256, 128, 2, accum=1), "cooperative", "fp8_e4m3", ""),
         (tile(128, 128, 64, 4, split_k=2), "persistent", "bf16", "not_modelled"),
         (tile(96, 128, 64, 4), "persistent", "bf16", "block_multiple"),
         (tile(128, 100, 64, 4), "persistent", "bf16", "block_multiple"),
@@ -262,7 +266,9 @@ def test_explanations_say_how_much_and_how_to_mend():
         "registers: 256 accumulators + 32 a thread, 255 available; 37,888 a CTA, 65,536 available; "
         "take a smaller tile or more MATH warps"
     )
-    assert "cluster 2x1; only 1x1 is" in explained("not_modelled", tile(64, 64, 64, cluster_m=2))
+    most = "cluster 32x1; a cluster of 32, at most 16"
+    assert most in explained("not_modelled", tile(64, 64, 64, cluster_m=32))
+    assert "accum f16; f32" in explained("not_modelled", tile(64, 64, 64, accum=3))
     assert "split_k = 4; only 1 is" in explained("not_modelled", tile(64, 64, 64, split_k=4))
     assert "no compute_ratio for int8" in explained(
         "not_modelled", tile(64, 64, 64), dtype_in="int8"
