@@ -358,6 +358,8 @@ def test_closed_forms_without_compilation_are_the_compiled_ones(name):
     formulas = closed_forms(task, c)
     exact = engine.evaluate(c, machine, legal_override=np.asarray(True))
     assert np.isfinite(formulas["time_us"]).mean() > 0.9
+    least_us = formulas.pop("least_us")
+    assert (least_us <= exact.time_us * (1 + 1e-12))[exact.reason == 0].all()
     for figure, values in formulas.items():
         known = np.isfinite(values)
         compiled = getattr(exact, figure)

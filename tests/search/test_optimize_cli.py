@@ -189,3 +189,5 @@ sys.exit(main())
     for one in found if objective.startswith("pareto") else [found]:
         assert not one["proved"]
         assert one["time_us"] > 100
+    if objective == "time":
+        assert 100 < found["bound"] <= found["time_us"]

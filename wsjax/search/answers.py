@@ -114,7 +114,7 @@ def _by_scan(task: Task, limit: Deadline) -> list[Answer]:
         Answer(
             _chosen(task, first),
             scanned.complete,
-            first.key[0] / MILLION if scanned.complete else 0.0,
+            first.key[0] / MILLION if scanned.complete else scanned.bound,
             _better(task, scanned.candidates[:at], first),
             None if second is None else _chosen(task, rest[second]),
         )

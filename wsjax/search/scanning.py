@@ -68,11 +68,13 @@ class Candidate(NamedTuple):
 
 class Scan(NamedTuple):
     """What a space holds. candidates: in order; classes: what its kernels violate, as bits;
-    complete: all kernels were timed, none left out for lack of time."""
+    complete: all kernels were timed, none left out for lack of time; bound: no kernel that meets
+    the constraints has a lower first score, in the figure's unit."""
 
     candidates: list[Candidate]
     classes: set[int]
     complete: bool
+    bound: float
 
 
 def scan(task: Task, limit: Deadline) -> Scan:
@@ -81,9 +83,18 @@ def scan(task: Task, limit: Deadline) -> Scan:
     Programs take seconds to compile: with little time some kernels are timed without them first.
     """
     seen: list[_Seen] = []
+    bound = 0.0
 
     def few() -> _Seen:
-        return next(_look(task, _few(task), closed_forms))._replace(complete=False)
+        nonlocal bound
+        block, all_of_them = _few(task)
+        if block is None:
+            return _Seen(None, frozenset(), complete=False)
+        forms = closed_forms(task, block[1])
+        least_us = forms.pop("least_us")
+        if all_of_them:
+            bound = _least_score(task, block[1], least_us)
+        return next(_look(task, [block], lambda *_: forms))._replace(complete=False)
 
     def look() -> None:
         for now in _look(task, task.space.blocks(task.problem, task.hardware.facts), _predicted):
@@ -97,7 +108,10 @@ def scan(task: Task, limit: Deadline) -> Scan:
     until(limit, look)
     last = seen[0] if seen else few()
     return Scan(
-        [] if last.rows is None else [*last.rows.candidates()], {*last.classes}, last.complete
+        [] if last.rows is None else [*last.rows.candidates()],
+        {*last.classes},
+        last.complete,
+        bound,
     )
 
 
@@ -123,11 +137,28 @@ def _look(
     yield _Seen(kept, classes, complete=True)
 
 
-def _few(task: Task) -> Iterator[Block]:
-    """The kernels of the first block, at equal distances."""
-    for numbers, c in task.space.blocks(task.problem, task.hardware.facts):
-        some = np.s_[:: -(-len(numbers) // UNCOMPILED)]
-        yield numbers[some], c._replace(**{name: getattr(c, name)[some] for name in KERNEL})
+def _few(task: Task) -> tuple[Block | None, bool]:
+    """Kernels of the first block, at equal distances, and whether they are all of the space."""
+    blocks = task.space.blocks(task.problem, task.hardware.facts)
+    first = next(blocks, None)
+    if first is None:
+        return None, True
+    numbers, c = first
+    some = np.s_[:: -(-len(numbers) // UNCOMPILED)]
+    block = numbers[some], c._replace(**{name: getattr(c, name)[some] for name in KERNEL})
+    return block, len(numbers) <= UNCOMPILED and next(blocks, None) is None
+
+
+def _least_score(task: Task, c: Configuration, least_us: np.ndarray) -> float:
+    """What no kernel that meets the constraints scores below, given bounds of their times."""
+    terms = array_terms(c, task.hardware)
+    memory = smem_bytes(c, terms.facts, terms.in_bytes, terms.out_bytes)
+    figures = {"time_us": least_us, "smem_bytes": np.asarray(memory)}
+    meets = violations(terms, task.constraints, len(least_us)) == 0
+    scores = np.zeros(len(least_us))
+    for name, weight in task.objective.parts[0].items():
+        scores = scores + weight * figures.get(name, 0.0)
+    return float(scores[meets].min()) if meets.any() else 0.0
 
 
 def _predicted(task: Task, c: Configuration) -> dict[str, Any]:
@@ -203,7 +234,7 @@ def undominated(scores: np.ndarray) -> np.ndarray:
 
 def closed_forms(task: Task, c: Configuration) -> dict[str, Any]:
     """Times and waits of kernels that the machine is taken to run, in µs: NaN where no closed form
-    is proved."""
+    is proved. `least_us`: no kernel takes less."""
     inputs, rows = engine.columns(c, task.hardware, legal_override=np.asarray(True))
     with jax.enable_x64(True), np.errstate(all="ignore"):
         traced = _figures.trace(inputs)
@@ -219,7 +250,8 @@ def _figures(inputs: Inputs) -> dict[str, Any]:
         p = row.prediction
         figures = {"time_us": p.time_us, "math_wait_us": p.math_wait_us}
         known = {name: jnp.where(row.time_exact, x, jnp.nan) for name, x in figures.items()}
-        return known | {"dma_wait_us": jnp.where(row.all_exact, p.dma_wait_us, jnp.nan)}
+        known["dma_wait_us"] = jnp.where(row.all_exact, p.dma_wait_us, jnp.nan)
+        return known | {"least_us": engine.bracket(i.configuration, i.machine).least_us}
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
 
