@@ -50,8 +50,8 @@ def random_columns(seed: int, rows: int) -> Configuration:
     rng = np.random.default_rng(seed)
     return configuration(
         m=rng.integers(1, 3000, rows),
-        n=rng.integers(1, 3000, rows),
-        k=rng.integers(1, 2000, rows),
+        n=8 * rng.integers(1, 376, rows),
+        k=8 * rng.integers(1, 251, rows),
         batch=rng.integers(1, 3, rows),
         block_m=rng.choice([64, 128, 256], rows),
         block_n=rng.choice([32, 64, 128], rows),

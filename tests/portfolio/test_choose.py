@@ -476,3 +476,12 @@ def test_kernels_that_cutlass_has_not(tmp_path, capsys):
     left_out = "leaves out what CUTLASS has not: 64x64x64_s8_persistent_f1"
     assert left_out in capsys.readouterr().out
     assert "cooperative" in (tmp_path / "cutlass_filter.txt").read_text()
+
+
+def test_a_problem_that_tma_cannot_take_is_refused_with_the_sizes_that_would_do():
+    workload = pd.DataFrame({"m": 512, "n": [1024, 1001], "k": 512})
+    with pytest.raises(InputError, match=r"row_pitch.* n = 1001 puts rows of C .* nearest 1000"):
+        wsjax.choose(workload, 1, kernels=KERNELS.iloc[:2], hardware="h200")
+    direct = KERNELS.iloc[:2].assign(write_back="direct")
+    choice = wsjax.choose(workload, 1, kernels=direct, hardware="h200")
+    assert (choice.assignment["time_us"] > 0).all()

@@ -17,6 +17,7 @@ import pytest
 from paths import DATA
 
 import wsjax
+from wsjax.cli.main import main
 from wsjax.errors import InputError
 from wsjax.hardware.machine import load_hardware
 from wsjax.hardware.parameters import Parameters
@@ -293,3 +294,17 @@ def test_a_forked_process_predicts_or_says_how(when, shown):
         check=False,
     )
     assert shown in run.stdout, run.stderr
+
+
+def test_a_row_that_tma_cannot_take_has_no_time_unless_it_was_measured(capsys):
+    frame = pd.DataFrame({"m": 512, "n": 512, "k": [2047, 2040], "block_m": 128, "block_n": 128})
+    frame["block_k"] = 64
+    found = wsjax.predict(frame, hardware="h200")
+    assert found["reason"].tolist() == ["row_pitch", ""]
+    assert found["time_us"].isna().tolist() == [True, False]
+    measured = frame.assign(status="ok", time_us_measured=20.0)
+    assert wsjax.predict(measured, hardware="h200")["legal"].all()
+    assert wsjax.predict(frame, hardware="a100-sxm")["legal"].all()
+    options = ["-m", "512", "-n", "512", "-k", "2047", "--tile", "128x128x64"]
+    assert main(["predict", *options, "--hardware", "h200"]) == 2
+    assert "k = 2047 puts rows of A 4,094 B and B 4,094 B apart" in capsys.readouterr().err

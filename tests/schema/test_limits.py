@@ -124,6 +124,33 @@ def test_reasons_on_an_h200(c, schedule, dtype, expected):
     assert reason(c, H200.facts, schedule, dtype) == expected
 
 
+@pytest.mark.parametrize(
+    ("sizes", "layout", "write_back", "dtype", "expected"),
+    [
+        ({"k": 2047}, "nt", "direct", "bf16", "row_pitch"),
+        ({"k": 2040}, "nt", "tma", "bf16", ""),
+        ({"k": 2040}, "nt", "tma", "fp8_e4m3", "row_pitch"),
+        ({"k": 2044}, "nt", "tma", "tf32", ""),
+        ({"m": 17}, "nt", "tma", "bf16", ""),
+        ({"m": 17}, "tt", "tma", "bf16", "row_pitch"),
+        ({"m": 17}, "tn", "tma", "bf16", "row_pitch"),
+        ({"n": 1001}, "nt", "tma", "bf16", "row_pitch"),
+        ({"n": 1001}, "nt", "direct", "bf16", ""),
+        ({"n": 1001}, "nn", "direct", "bf16", "row_pitch"),
+        ({"n": 1001}, "tn", "direct", "bf16", "row_pitch"),
+        ({"n": 1001}, "tt", "direct", "bf16", ""),
+        ({"m": 24, "k": 2047}, "tn", "direct", "bf16", ""),
+    ],
+)
+def test_rows_that_tma_cannot_take(sizes, layout, write_back, dtype, expected):
+    words = {"layout": layout, "write_back": write_back}
+    codes = {name: COLUMNS[name].number(word) for name, word in words.items()}
+    c = tile(64, 64, 64, **codes)._replace(**sizes)
+    assert reason(c, H200.facts, dtype=dtype) == expected
+    for before_hopper in ("a100-sxm", "l40s", "mi300x"):
+        assert reason(c, load_hardware(before_hopper).facts, dtype=dtype) == ""
+
+
 def test_a_dtype_without_a_rate_is_not_modelled():
     assert reason(tile(128, 128, 64), H200.facts, rate=0.0) == "not_modelled"
 
@@ -273,4 +300,14 @@ def test_explanations_say_how_much_and_how_to_mend():
     assert "no compute_ratio for int8" in explained(
         "not_modelled", tile(64, 64, 64), dtype_in="int8"
     )
+    assert explained("row_pitch", tile(64, 64, 64)._replace(k=2047)) == (
+        "row pitch: k = 2047 puts rows of A 4,094 B and B 4,094 B apart, nearest 2048; "
+        "TMA takes multiples of 16 B: pad the matrix"
+    )
+    assert explained("row_pitch", tile(64, 64, 64)._replace(n=1001), dtype_out="fp32") == (
+        "row pitch: n = 1001 puts rows of C 4,004 B apart, nearest 1000; "
+        "TMA takes multiples of 16 B: pad the matrix, or write C back directly"
+    )
+    both = explained("row_pitch", tile(64, 64, 64)._replace(m=17, n=1001), layout="tn")
+    assert "m = 17 puts rows of A 34 B apart, nearest 16; n = 1001 puts rows of B" in both
     assert explained("incomplete", tile(64, 64, 64)).startswith("incomplete: ")

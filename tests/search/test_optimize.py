@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from conditions import every_condition
 from hypothesis import example, given, settings
@@ -366,3 +367,16 @@ def test_closed_forms_without_compilation_are_the_compiled_ones(name):
         np.testing.assert_allclose(values[known], compiled[known], rtol=1e-12, atol=1e-9)
         closed = exact.method == METHODS.index("closed")
         assert known[closed].all()
+
+
+def test_a_problem_that_tma_cannot_take_has_no_kernel_and_the_words_say_what_would_do():
+    problem = {"m": 512, "n": 512, "k": 2047}
+    message = r"the alignment of rows of h200 \(row pitch: k = 2047 .* nearest 2048; TMA takes"
+    with pytest.raises(InfeasibleError, match=message):
+        optimize(problem, hardware="h200")
+    assert optimize(problem, hardware="a100-sxm")["time_us"].item() > 0
+    both = pd.DataFrame([problem, problem | {"k": 2048}])
+    answers = optimize(both, hardware="h200", timeout_s=600)
+    assert answers["proved"].fillna(False).tolist() == [False, True]
+    assert "k = 2047" in answers["conflict"][0]
+    assert answers["conflict"][1] == ""

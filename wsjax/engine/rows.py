@@ -22,7 +22,11 @@ from wsjax.hardware import Hardware, Parameters
 from wsjax.model import Machine
 from wsjax.schema import (
     COLUMNS,
+    DEFAULTS,
     DTYPE_BYTES,
+    LAYOUTS,
+    TMA_BYTES,
+    WARPGROUP,
     Configuration,
     Facts,
     Product,
@@ -32,7 +36,8 @@ from wsjax.spec import split
 
 UNSHAPING = ("sms", "cutlass_raster")
 SHAPING = ("dtype_in", "dtype_out", *(fact for fact in Facts._fields if fact not in UNSHAPING))
-"""What of a problem and its machine decides about legality."""
+"""What of a problem and its machine decides about legality, but for the alignment of its rows in
+memory (`Source.deciding`)."""
 TRIED_ROWS = 2**20
 """Rows that are tried on a problem whose legality is found once for all problems."""
 Numbers = Any
@@ -108,6 +113,20 @@ def columns_at(
         for axis, values, digit in zip(names, axes.values, digits(lengths, numbers), strict=True)
         for name, held in zip(axis, values, strict=True)
     }
+
+
+def alignment(sizes: np.ndarray) -> np.ndarray:
+    """The greatest power of 2 that divides sizes, up to `TMA_BYTES`: all that TMA asks of them."""
+    return np.minimum(sizes & -sizes, TMA_BYTES)
+
+
+def _values(product: Product, name: str) -> np.ndarray:
+    """The values of a column; of a range so many that every alignment is among them."""
+    for axis in product.axes:
+        if name in axis.names:
+            values = axis.values[axis.names.index(name)]
+            return np.asarray(values[:TMA_BYTES] if isinstance(values, range) else values)
+    return np.atleast_1d(DEFAULTS[name])
 
 
 def lengthened(rows: np.ndarray, length: int) -> np.ndarray:
@@ -242,13 +261,38 @@ class Source:
             return self._same[numbers % len(self._same)]
         return self._reasons(numbers)
 
+    def deciding(self, given: Columns) -> dict[str, np.ndarray]:
+        """What of problems, and of what is swept of the machine, decides about legality, by column:
+        where they agree in it, the same rows are legal. Sizes count as far as they are aligned."""
+        sizes = {name: alignment(given[name]) for name in self._aligned if name in given}
+        layout = ("layout",) if self._aligned else ()
+        return {name: given[name] for name in (*SHAPING, *layout) if name in given} | sizes
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether the same of what is tried is legal on every problem, on every machine swept."""
+        outer, _ = split(self.product)
+        columns = ("layout", *self._aligned) if self._aligned else ()
+        decisive = self.deciding({x: _values(outer, x) for x in columns if x in outer.names})
+        varying = {*outer.names} - {*outer.constants}
+        return not varying & {*SHAPING} and all(np.ptp(x) == 0 for x in decisive.values())
+
+    @cached_property
+    def _aligned(self) -> tuple[str, ...]:
+        """The sizes on whose alignment legality depends; none where TMA takes all of them."""
+        if self.hardware.facts.mma_warps < WARPGROUP and "mma_warps" not in self.product.names:
+            return ()
+        a_across = np.any(_values(self.product, "layout") >= LAYOUTS.index("tn"))
+        names = ("m", "n", "k") if a_across else ("n", "k")
+        sizes = [alignment(_values(self.product, name)) for name in names]
+        return names if any(np.any(x < TMA_BYTES) for x in sizes) else ()
+
     @cached_property
     def _same(self) -> np.ndarray | None:
         """The reasons of what is tried on any problem, if they are the same on all."""
-        outer, inner = split(self.product)
-        same = not {*SHAPING} & {*outer.names} - {*outer.constants}
+        _, inner = split(self.product)
         few = len(inner) <= TRIED_ROWS
-        return self._reasons(np.arange(len(inner))) if same and few else None
+        return self._reasons(np.arange(len(inner))) if self.uniform and few else None
 
     def _reasons(self, numbers: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):

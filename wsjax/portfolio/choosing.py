@@ -18,7 +18,7 @@ from wsjax.portfolio import workloads
 from wsjax.portfolio.choices import Choice, Measured, choice, users_of
 from wsjax.portfolio.sets import Chosen, Demand, choose_sets, conflict, not_found
 from wsjax.portfolio.workloads import Kernels, Offer, Problems
-from wsjax.schema import REASONS, Configuration, shown
+from wsjax.schema import REASONS, Configuration, shown, why
 from wsjax.spec import load_space
 
 if TYPE_CHECKING:
@@ -180,9 +180,16 @@ def reasons(problems: Problems, kernels: Kernels, machine: Hardware, problem: in
     """Why no kernel is legal for a problem: how many fail for what."""
     columns = {name: np.repeat(v[problem], len(kernels)) for name, v in problems.columns.items()}
     c = resolve({**columns, **kernels.columns}, machine)
-    codes, counts = np.unique(engine.evaluate(c, machine).reason, return_counts=True)
+    reason = engine.evaluate(c, machine).reason
+    codes, counts = np.unique(reason, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    return ", ".join(f"{counts[at]:,} {REASONS[codes[at]] or 'filtered'}" for at in order)
+    found = ", ".join(f"{counts[at]:,} {REASONS[codes[at]] or 'filtered'}" for at in order)
+    pitched = np.flatnonzero(reason == REASONS.index("row_pitch"))
+    if not len(pitched):
+        return found
+    rows = len(kernels)
+    first = Configuration(*(int(np.broadcast_to(x, rows)[pitched[0]]) for x in c))
+    return f"{found}; {why('row_pitch', first, machine.facts)}"
 
 
 def measured_us(

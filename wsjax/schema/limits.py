@@ -11,6 +11,10 @@ and empty, 8 bytes each) and one buffer in which the epilogue stages C. Ping-pon
 turns at the epilogue and share that buffer, as CUTLASS's sm90 kernels do. Accumulators are 32 bits
 wide whatever the input (twice as many where fp8 sums are promoted), and stay in registers, beside
 `OVERHEAD_REGISTERS` a thread for addresses, descriptors and loop state.
+
+Machines of which a warpgroup issues the matrix instructions (Hopper and later) load by TMA, and
+store by it where `write_back` says so. TMA takes a matrix only if its rows start a multiple of 16
+bytes apart: so K = 2047 in bf16 is legal for no kernel. This depends on the problem, not on tiles.
 """
 
 import math
@@ -24,6 +28,7 @@ from wsjax.schema.columns import (
     COLUMNS,
     DTYPE_BYTES,
     DTYPES,
+    LAYOUTS,
     PROMOTED,
     SCHEDULES,
     Configuration,
@@ -38,6 +43,7 @@ REASONS = (
     "registers",
     "shared_memory",
     "incomplete",
+    "row_pitch",
 )
 """Why a row has no time; a row's code is the position here, 0 for a legal one."""
 
@@ -45,6 +51,10 @@ BARRIER_BYTES = 16
 OVERHEAD_REGISTERS = 32
 DEEPEST_RING = 32
 NO_CAP = 2**31
+WARPGROUP = 4
+"""`mma_warps` of machines that load by TMA."""
+TMA_BYTES = 16
+"""What the rows of a matrix must be a multiple of for TMA."""
 
 
 class Facts(NamedTuple):
@@ -110,6 +120,14 @@ def deepest_stages(
     return depth - (depth - DEEPEST_RING) * (depth > DEEPEST_RING)
 
 
+def row_bytes(c: Any, in_bytes: Any, out_bytes: Any) -> tuple[Any, Any, Any]:
+    """The row pitch of A, B and C in memory, in bytes; 0 for a C that TMA does not store."""
+    nn, tn = LAYOUTS.index("nn"), LAYOUTS.index("tn")
+    a = c.k + (c.m - c.k) * (c.layout >= tn)
+    b = c.k + (c.n - c.k) * (c.layout == nn) + (c.n - c.k) * (c.layout == tn)
+    return a * in_bytes, b * in_bytes, c.n * out_bytes * (1 - c.write_back)
+
+
 def checks(
     c: Any,
     facts: Facts,
@@ -138,6 +156,8 @@ def checks(
     accumulators = tile_m * tile_n * math_groups
     accumulators = accumulators + accumulators * (c.accum == PROMOTED)
     accumulators_per_thread_max = facts.max_registers_per_thread - OVERHEAD_REGISTERS
+    row_multiple = 1 + (TMA_BYTES - 1) * (facts.mma_warps >= WARPGROUP)
+    pitches = row_bytes(c, in_bytes, out_bytes)
     return (
         ("not_modelled", c.cluster_m * c.cluster_n <= facts.cluster_ctas_max),
         ("not_modelled", c.split_k == 1),
@@ -153,6 +173,7 @@ def checks(
         ("registers", accumulators <= accumulators_per_thread_max * math_threads),
         ("registers", accumulators + OVERHEAD_REGISTERS * threads <= facts.registers_per_sm),
         ("shared_memory", smem_bytes(c, facts, in_bytes, out_bytes) <= facts.smem_bytes_per_sm),
+        *(("row_pitch", divides(row_multiple, pitch)) for pitch in pitches),
     )
 
 
@@ -244,4 +265,25 @@ def why(reason: str | int, c: Configuration, facts: Facts) -> str:
             f"+ {epilogue:,} B epilogue, {facts.smem_bytes_per_sm:,} B available; "
             + (mend if deepest else "not even one stage fits: take a smaller tile")
         )
+    if reason == "row_pitch":
+        return _row_pitch(c, in_bytes, out_bytes)
     return "incomplete: a value is missing or is not a whole number in range"
+
+
+def _row_pitch(c: Configuration, in_bytes: int, out_bytes: int) -> str:
+    """Which matrices TMA cannot take, and the nearest sizes with which it can."""
+    layout = LAYOUTS[c.layout]
+    along = ("m" if layout[0] == "t" else "k", "n" if layout[1] == "n" else "k", "n")
+    pitches = row_bytes(c, in_bytes, out_bytes)
+    rows = zip("ABC", along, pitches, (in_bytes, in_bytes, out_bytes), strict=True)
+    wrong = [row for row in rows if row[2] % TMA_BYTES]
+    found = []
+    for name in dict.fromkeys(name for _, name, _, _ in wrong):
+        mine = [row for row in wrong if row[1] == name]
+        size, step = getattr(c, name), TMA_BYTES // min(width for *_, width in mine)
+        apart = " and ".join(f"{matrix} {pitch:,} B" for matrix, _, pitch, _ in mine)
+        valid = max(1, round(size / step)) * step
+        found.append(f"{name} = {size} puts rows of {apart} apart, nearest {valid}")
+    direct = all(matrix == "C" for matrix, *_ in wrong)
+    mend = "pad the matrix" + ", or write C back directly" * direct
+    return f"row pitch: {'; '.join(found)}; TMA takes multiples of {TMA_BYTES} B: {mend}"

@@ -17,9 +17,10 @@ import z3
 from wsjax.deadlines import Deadline
 from wsjax.errors import InfeasibleError, InputError, UnfinishedError
 from wsjax.hardware import outside
-from wsjax.schema import COLUMNS, Column, Configuration, Facts, spelled
+from wsjax.schema import COLUMNS, Column, Configuration, Facts, spelled, why
 from wsjax.search.criteria import (
     MILLION,
+    ROW_PITCH,
     Constraint,
     Task,
     Terms,
@@ -187,8 +188,17 @@ def _check(task: Task, scanned: Scan) -> None:
         raise InputError(f"{', '.join(_texts(wrong))}: {what} on any machine; change or leave out")
     core = [task.constraints[at] for at in smallest_conflict(scanned.classes, task.constraints)]
     raise InfeasibleError(
-        f"infeasible: no kernel of the space '{task.space.name}' meets all of", _texts(core)
+        f"infeasible: no kernel of the space '{task.space.name}' meets all of",
+        tuple(_text_here(task, constraint) for constraint in core),
     )
+
+
+def _text_here(task: Task, constraint: Constraint) -> str:
+    """A constraint in words; of the row pitch also what is wrong with the problem's."""
+    if constraint.reason != ROW_PITCH:
+        return constraint.text
+    c = number_terms(task.problem, task.hardware).c
+    return f"{constraint.text} ({why(ROW_PITCH, c, task.hardware.facts)})"
 
 
 def smallest_conflict(classes: Collection[int], constraints: Sequence[Constraint]) -> list[int]:

@@ -57,9 +57,11 @@ LIMITS = {
     "threads": "threads a CTA",
     "registers": "registers",
     "shared_memory": "shared memory",
+    "row_pitch": "the alignment of rows",
 }
 """The machine's limits, by the reasons of `schema.REASONS`, in words."""
 NOT_MODELLED = "not_modelled"
+ROW_PITCH = "row_pitch"
 WHERE = COLUMNS | FACTS
 """What a user's condition may read: a configuration's columns and the machine's facts."""
 

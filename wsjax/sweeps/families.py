@@ -1,7 +1,7 @@
 """The configurations that are tried on each problem, as families that one bound covers.
 
-They are the same for all problems of the same dtypes on machines of the same limits: the inner part
-of a sweep's product, whose legality does not depend on m, n and k. So they are laid out once: which
+They are the same for all problems of the same dtypes and alignment on machines of the same limits:
+the inner part of a sweep's product. So they are laid out once (`Source.deciding`): which
 rows are legal, which families they form (rows that differ only in what a bound relaxes, see
 `model.bounds`), and which rows of a family never differ in time: twins, as with one or two DMA
 warps that take no time to start.
@@ -99,8 +99,8 @@ def lay_out(
 ) -> Families:
     """Lay out `rows` rows (fewer at the end) of the inner product.
 
-    base: with the problem's dtypes; its sizes don't matter. silent: columns on which no time
-    depends. lets_pass(columns, rows): which rows the filter lets pass.
+    base: with the problem's dtypes, and sizes as aligned as its own. silent: columns on which no
+    time depends. lets_pass(columns, rows): which rows the filter lets pass.
     """
     shape, stop = shape_of(product), min(start + rows, len(product))
     with jax.enable_x64(True):

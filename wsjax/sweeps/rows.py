@@ -22,6 +22,7 @@ from wsjax.schema import (
     PREDICTION_COLUMNS,
     PROBLEM,
     REASONS,
+    TMA_BYTES,
     Configuration,
     Facts,
     Product,
@@ -35,7 +36,8 @@ CHUNK_ROWS = 2**16
 """Rows that are predicted, and held in memory, at once."""
 KERNELS_MAX = 2**16
 """More on each problem are not laid out."""
-ANY_SIZE = {"m": 1, "n": 1, "k": 1}
+ANY_SIZE = dict.fromkeys(("m", "n", "k"), TMA_BYTES)
+"""Sizes that every machine takes."""
 FILTERED = -1
 
 Columns = Mapping[str, Any]
@@ -194,7 +196,7 @@ class Kernels(NamedTuple):
 
 @lru_cache(8)
 def kernels_of(source: Source) -> Kernels | None:
-    """None where they are too many, or where what is legal depends on the problem."""
+    """None where they are too many, or where the deepest legal ring depends on the problem."""
     outer, inner = split(source.product)
     varying = {*outer.names} - {*outer.constants}
     if len(inner) > KERNELS_MAX or varying & {*SHAPING}:
@@ -234,7 +236,7 @@ def _verdicts(source: Source, predicate: Predicate | None) -> np.ndarray | None:
     ones, or `FILTERED`; None where that depends on the problem."""
     kernels = kernels_of(source)
     names = () if predicate is None else predicate.names
-    if kernels is None or not {*names} <= {*kernels.columns}:
+    if kernels is None or not (source.uniform and {*names} <= {*kernels.columns}):
         return None
     reason = source.reasons(np.arange(kernels.each))
     if predicate is None:

@@ -24,7 +24,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from wsjax.engine import (
-    SHAPING,
     WIDE,
     Axes,
     Base,
@@ -41,7 +40,7 @@ from wsjax.engine import (
     without,
 )
 from wsjax.model import SERIAL, Family, family_bound_us
-from wsjax.schema import COLUMNS, REASONS, Product
+from wsjax.schema import COLUMNS, REASONS, TMA_BYTES, Product
 from wsjax.spec import Filter, Predicate, filter_of, split
 from wsjax.sweeps.families import Families, above, below, lay_out
 from wsjax.sweeps.rows import ANY_SIZE
@@ -262,8 +261,9 @@ class TopK:
     @cached_property
     def chunk(self) -> int:
         """How many problems are taken at a time."""
-        key = {name: column[0].item() for name, column in self.outer.take(np.zeros(1, int)).items()}
-        laid = self.families({name: key[name] for name in SHAPING if name in key}, 0)
+        decisive = self.source.deciding(self.outer.take(np.zeros(1, int)))
+        key = {name: x[0].item() for name, x in decisive.items()}
+        laid = self.families(key | dict.fromkeys(key.keys() & {*"mnk"}, TMA_BYTES), 0)
         each = max(len(laid.reps), self.best, 1)
         sizes = self.sizes.problems
         fits = [size for size in sizes if size * each <= self.sizes.brackets] or [sizes[0]]
@@ -277,15 +277,15 @@ class TopK:
     def best_of(self, problems: np.ndarray) -> Best:
         """The best rows of some problems."""
         given = self.outer.take(problems)
-        keys = [name for name in SHAPING if name in given]
+        decisive = self.source.deciding(given)
         codes = np.zeros(len(problems), np.int64)
-        if keys:
-            table = np.stack([given[name] for name in keys])
+        if decisive:
+            table = np.stack(list(decisive.values()))
             codes = np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)
         found = []
         for code in np.unique(codes):
             mine = np.flatnonzero(codes == code)
-            key = {name: given[name][mine[0]].item() for name in keys}
+            key = {name: x[mine[0]].item() for name, x in decisive.items()}
             found.append(self._best_of(problems[mine], key))
         return Best(
             np.sort(np.concatenate([best.rows for best in found])),
