@@ -1,7 +1,7 @@
 """Arrow columns, and the files and object stores that hold them.
 
 All of pyarrow is here. `columns` makes columns of Arrow from numbers, and numbers from columns;
-`parquet` and `csv_files` read and write them; `files` knows places (a directory, or what a URI
+`parquet` reads and writes them, as Parquet or CSV; `files` knows places (a directory, or what a URI
 names) and writes whole files or none. A schema has the configuration columns of `wsjax.schema`,
 then what identifies a row (`problem`, `hardware`), then the prediction columns; the metadata of a
 Parquet file hold the versions, the machines' files, and whatever else made it (`metadata`), so that
