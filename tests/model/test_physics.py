@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from reference import Case, simulate
 
-from wsjax.engine.inputs import Inputs, pack
-from wsjax.engine.programs import UNPROVED, Form, formulas
+from wsjax.engine.programs import UNPROVED, Form, Inputs, formulas, pack
 from wsjax.hardware.machine import load_hardware
 from wsjax.hardware.parameters import PARAMETERS, Parameters
 from wsjax.model.arithmetic import divides, floor_div, inverse, inverses, logarithm, soft_max

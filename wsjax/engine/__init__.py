@@ -33,11 +33,10 @@ from wsjax.engine.batch import (
     times_us,
     widening,
 )
-from wsjax.engine.inputs import Inputs
 from wsjax.engine.programs import (
     UNPROVED,
     WIDE,
-    bracket,
+    Inputs,
     counted,
     floats,
     neutral_names,
@@ -74,7 +73,6 @@ __all__ = [
     "Source",
     "assemble",
     "axes_of",
-    "bracket",
     "columns",
     "columns_at",
     "counted",

@@ -19,17 +19,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from wsjax.engine.inputs import Inputs, Packed, pack
 from wsjax.engine.programs import (
     KINDS,
     PAIRS,
     PARTS,
     UNPROVED,
     Form,
+    Inputs,
+    Packed,
     Prediction,
     formulas,
     neutral_names,
     opened,
+    pack,
     settled,
 )
 from wsjax.engine.rows import Source, host, lengthened, on_one_device, over_devices

@@ -1,9 +1,13 @@
 """The compiled programs of a batch: one row's prediction, vmapped over chunks and queues of rows.
 
-A row is a configuration on a machine; `Inputs` holds many.
+A row is a configuration on a machine; `Inputs` holds many. A column that is constant stays a scalar
+and costs nothing a row; which columns are constant, never how many rows there are, makes a program.
+A call takes as long as its arrays are many, and a machine alone has fifty numbers: so programs are
+called with `Packed` inputs, whose scalars are in two arrays.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -12,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int8, Num
+from jax.core import Tracer
+from jaxtyping import Array, Float, Int, Int8, Num
 
-from wsjax.engine.inputs import Inputs, Packed, unpack
 from wsjax.hardware import PARAMETERS, Parameters
 from wsjax.model import (
     COOPERATIVE,
@@ -26,9 +30,7 @@ from wsjax.model import (
     divides,
     exchange_us,
     isolate,
-    isolated,
     kernel,
-    lower_bound,
     slopes,
 )
 from wsjax.model import closed_form as closed
@@ -40,6 +42,82 @@ and half a dozen instructions for a maximum, so that it is NaN where either numb
 BRIEF = {"xla_cpu_enable_fast_min_max": True, "xla_disable_hlo_passes": "fusion"}
 Column = Any
 """A scalar in a program for one row, an array (rows,) outside."""
+
+
+class Inputs(NamedTuple):
+    """What a row's prediction depends on; each leaf an array over the rows or a scalar.
+
+    legal: whether the row is legal whatever `limits` says; None where it was found to be.
+    """
+
+    configuration: Configuration
+    machine: Machine
+    legal: Any
+
+    @property
+    def axes(self) -> "Inputs":
+        """vmap's in_axes: 0 for the columns that vary."""
+        return jax.tree.map(lambda x: 0 if jnp.ndim(x) else None, self)
+
+    def take(self, rows: Any) -> "Inputs":
+        """The columns at `rows` (a slice or an index array); scalars stay."""
+        return jax.tree.map(lambda x: x[rows] if np.ndim(x) else x, self)
+
+    def spread(self, rows: Int[np.ndarray, " rows"]) -> "Inputs":
+        """The columns at `rows`, scalars repeated, so that every queue has one form."""
+        return jax.tree.map(lambda x: x[rows] if np.ndim(x) else np.full(len(rows), x), self)
+
+
+class Layout(NamedTuple):
+    """How `Inputs` lie in arrays: their tree, and each leaf's type if it is a scalar."""
+
+    tree: Any
+    scalars: tuple[np.dtype | None, ...]
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("columns", "floats", "whole"),
+    meta_fields=("layout",),
+)
+@dataclass(frozen=True)
+class Packed:
+    """`Inputs` as columns and two arrays of scalars: float64, and whole numbers as int64."""
+
+    columns: tuple[Any, ...]
+    floats: Any
+    whole: Any
+    layout: Layout
+
+
+def pack(inputs: Inputs) -> Packed:
+    """The inputs as few arrays, in a program or as numpy's."""
+    leaves, tree = jax.tree.flatten(inputs)
+    types = tuple(None if np.ndim(x) else np.dtype(getattr(x, "dtype", type(x))) for x in leaves)
+    kinds = [None if dtype is None else dtype.kind == "f" for dtype in types]
+    columns, floats, whole = (
+        [x for x, kind in zip(leaves, kinds, strict=True) if kind is wanted]
+        for wanted in (None, True, False)
+    )
+    array = jnp.asarray if any(isinstance(x, Tracer) for x in floats + whole) else np.asarray
+    return Packed(
+        tuple(columns),
+        array(floats, dtype=np.float64),
+        array(whole, dtype=np.int64),
+        Layout(tree, types),
+    )
+
+
+def unpack(packed: Packed) -> Inputs:
+    """The inputs again."""
+    columns, floats, whole = iter(packed.columns), iter(packed.floats), iter(packed.whole)
+    leaves = [
+        next(columns)
+        if dtype is None
+        else next(floats if dtype.kind == "f" else whole).astype(dtype)
+        for dtype in packed.layout.scalars
+    ]
+    return jax.tree.unflatten(packed.layout.tree, leaves)
 
 
 class Prediction(NamedTuple):
@@ -124,27 +202,6 @@ def floats(c: Configuration) -> Configuration:
 def in_single(numbers: Any) -> Any:
     """Numbers of any kind as float32."""
     return jax.tree.map(lambda x: jnp.asarray(x).astype(jnp.float32), numbers)
-
-
-class Bracket(NamedTuple):
-    """Two times between which a row's lies; one and the same where the closed form is exact."""
-
-    least_us: Any
-    most_us: Any
-
-
-def bracket(c: Configuration, machine: Machine) -> Bracket:
-    """Bounds of one legal configuration's time: where no formula is proved, a path that exists, and
-    its tiles one after the other, as `serial` runs them."""
-    whole = kernel(floats(c), machine)
-    p = whole.full
-    outcome, exact, _ = closed(p)
-    apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
-    rest_us = whole.launch_us + exchange_us(whole.full, whole.first, whole.last)
-    return Bracket(
-        rest_us + jnp.where(exact, outcome.end_us, lower_bound(p)),
-        rest_us + jnp.where(exact, outcome.end_us, apart_us),
-    )
 
 
 def predict_row(

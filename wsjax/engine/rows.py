@@ -2,7 +2,7 @@
 
 A row's number is read in the mixed radix of the axes' lengths, the last axis fastest; each digit
 picks the values of its axis' columns. `Source` holds a product and a machine, and makes what the
-programs take (`inputs.Packed`).
+programs take (`programs.Packed`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int, Int8
 
-from wsjax.engine.inputs import Inputs, Packed, pack, unpack
-from wsjax.engine.programs import neutral_names, reason_of
+from wsjax.engine.programs import Inputs, Packed, neutral_names, pack, reason_of, unpack
 from wsjax.hardware import Hardware, Parameters
 from wsjax.model import Machine
 from wsjax.schema import (

@@ -28,8 +28,18 @@ from wsjax.engine import (
     reason_of,
     shape_of,
 )
-from wsjax.model import RELAXED, SERIAL, ctas_per_sm
-from wsjax.schema import Product
+from wsjax.model import (
+    RELAXED,
+    SERIAL,
+    Machine,
+    closed_form,
+    ctas_per_sm,
+    exchange_us,
+    isolated,
+    kernel,
+    lower_bound,
+)
+from wsjax.schema import Configuration, Product
 
 LEAST = ("stages", "write_back")
 """Of these a family's bound takes the least value, of its other relaxed columns the greatest."""
@@ -47,6 +57,27 @@ def below(times_us: Any) -> Any:
 def above(times_us: Any) -> Any:
     """A little more."""
     return times_us + SLACK * abs(times_us)
+
+
+class Bracket(NamedTuple):
+    """Two times between which a row's lies; one and the same where the closed form is exact."""
+
+    least_us: Any
+    most_us: Any
+
+
+def bracket(c: Configuration, machine: Machine) -> Bracket:
+    """Bounds of one legal configuration's time: where no formula is proved, a path that exists, and
+    its tiles one after the other, as `serial` runs them."""
+    whole = kernel(floats(c), machine)
+    p = whole.full
+    outcome, exact, _ = closed_form(p)
+    apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
+    rest_us = whole.launch_us + exchange_us(whole.full, whole.first, whole.last)
+    return Bracket(
+        rest_us + jnp.where(exact, outcome.end_us, lower_bound(p)),
+        rest_us + jnp.where(exact, outcome.end_us, apart_us),
+    )
 
 
 class Families(NamedTuple):

@@ -6,7 +6,7 @@ program, without host synchronisation:
 
 1. computes every family's lower bound on each problem (`model.family_bound_us`);
 2. brackets the representatives of each problem's most promising families one by one
-   (`engine.bracket`): the k-th least upper end is a time that k rows reach;
+   (`families.bracket`): the k-th least upper end is a time that k rows reach;
 3. brackets those of all other families whose bound does not lie above it;
 4. returns, as a bit mask, the representatives whose lower end does not lie above what k rows reach.
 
@@ -31,7 +31,6 @@ from wsjax.engine import (
     Source,
     assemble,
     axes_of,
-    bracket,
     columns_at,
     floats,
     lengthened,
@@ -42,7 +41,7 @@ from wsjax.engine import (
 from wsjax.model import SERIAL, Family, family_bound_us
 from wsjax.schema import COLUMNS, REASONS, TMA_BYTES, Product
 from wsjax.spec import Filter, Predicate, filter_of, split
-from wsjax.sweeps.families import Families, above, below, lay_out
+from wsjax.sweeps.families import Families, above, below, bracket, lay_out
 from wsjax.sweeps.rows import ANY_SIZE
 
 WORD = 64
