@@ -28,7 +28,7 @@ from rich.table import Table
 
 from wsjax.engine import batch
 from wsjax.engine.programs import Form, formulas
-from wsjax.engine.rows import Source
+from wsjax.engine.rows import Candidates
 from wsjax.hardware.machine import load_hardware
 from wsjax.model import events
 from wsjax.model.events import Pipeline
@@ -138,21 +138,21 @@ def scan() -> Iterator[Figure]:
 def on_device() -> Iterator[Figure]:
     """Rows from their numbers to times, all on the device: the quickstart's mix."""
     run = load_spec(QUICKSTART)
-    source = Source(run.hardware[0], run.product(run.hardware[0]))
+    candidates = Candidates(run.hardware[0], run.product(run.hardware[0]))
     with jax.enable_x64(True):
-        numbers = jax.device_put(np.arange(ON_DEVICE) % len(source.product))
+        numbers = jax.device_put(np.arange(ON_DEVICE) % len(candidates.product))
 
         def one() -> None:
-            packed = source.packed(numbers)
-            jax.block_until_ready(formulas(packed, ("time_us",), Form(neutral=source.neutral)))
+            packed = candidates.packed(numbers)
+            jax.block_until_ready(formulas(packed, ("time_us",), Form(neutral=candidates.neutral)))
 
         yield million(ON_DEVICE / seconds(one)[0])
 
 
 def search_of(run: Spec) -> TopK:
     """A best-of sweep's search on its first machine."""
-    source = Source(run.hardware[0], run.product(run.hardware[0]))
-    return TopK(source, 10, run.predicate(), partial(batch.times_of_rows, source))
+    candidates = Candidates(run.hardware[0], run.product(run.hardware[0]))
+    return TopK(candidates, 10, run.predicate(), partial(batch.times_of_rows, candidates))
 
 
 def best_of_problems(problems: int, tokens: int) -> Iterator[Figure]:

@@ -136,7 +136,7 @@ import hashlib, sys
 from pathlib import Path
 import jax
 import numpy as np
-from wsjax.engine import Source
+from wsjax.engine import Candidates
 from wsjax.spec import parse_spec
 from wsjax.sweeps import sweep
 
@@ -147,7 +147,7 @@ for number, text in enumerate(sys.argv[2:]):
     sweep(run, folder)
     for path in sorted(folder.iterdir()):
         digest.update(path.read_bytes())
-rows = Source(run.hardware[0], run.product(run.hardware[0])).packed(np.zeros(256, int))
+rows = Candidates(run.hardware[0], run.product(run.hardware[0])).packed(np.zeros(256, int))
 print(len(rows.columns[0].sharding.device_set), digest.hexdigest())
 """
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import wsjax
-from wsjax.engine import Source
+from wsjax.engine import Candidates
 from wsjax.hardware import load_hardware
 from wsjax.schema import Axis, Product
 from wsjax.spec import Spec, parse_spec
@@ -94,19 +94,19 @@ def test_quantiles_count_legal_rows(all_rows, tmp_path):
 
 
 def test_what_is_legal_is_found_once_where_it_is_the_same_for_all_problems():
-    def source(machine: str, **columns) -> Source:
+    def on(machine: str, **columns) -> Candidates:
         columns = {"n": [512, 1024], "k": [64, 4096], **columns, "block_m": [64, 128]}
         axes = (
             Axis((name,), (values if isinstance(values, range) else np.asarray(values),))
             for name, values in columns.items()
         )
-        return Source(load_hardware(machine), Product(tuple(axes)))
+        return Candidates(load_hardware(machine), Product(tuple(axes)))
 
-    assert source("h200", m=[17, 33]).uniform
-    assert source("h200", m=range(1, 4097), k=range(64, 10**9, 16)).uniform
-    assert source("h200", m=[16, 32], layout=[1, 2]).uniform
-    assert source("h200", m=[16], k=[2047, 2047]).uniform
-    assert not source("h200", m=[17, 33], k=range(64, 10**9, 4)).uniform
-    assert not source("h200", m=[16, 17], layout=[2]).uniform
-    assert not source("h200", m=[16], k=[2047], layout=[0, 1, 2]).uniform
-    assert source("a100-sxm", m=[16, 17], k=[2047, 5], layout=[1, 2]).uniform
+    assert on("h200", m=[17, 33]).uniform
+    assert on("h200", m=range(1, 4097), k=range(64, 10**9, 16)).uniform
+    assert on("h200", m=[16, 32], layout=[1, 2]).uniform
+    assert on("h200", m=[16], k=[2047, 2047]).uniform
+    assert not on("h200", m=[17, 33], k=range(64, 10**9, 4)).uniform
+    assert not on("h200", m=[16, 17], layout=[2]).uniform
+    assert not on("h200", m=[16], k=[2047], layout=[0, 1, 2]).uniform
+    assert on("a100-sxm", m=[16, 17], k=[2047, 5], layout=[1, 2]).uniform

@@ -1,16 +1,14 @@
 """Many rows -> their times, compiled: the spine from columns of numbers to columns of µs.
 
 **What it is for.** `evaluate` predicts rows given as columns, `evaluate_rows` rows of a product
-given by their numbers (a `Source`), which are made on the device. Both go the same way:
+given by their numbers (`Candidates`), which are made on the device. Both go the same way:
 
-1. `inputs`: what rows depend on (`Inputs`: configuration, machine, legality); columns that are
-   constant stay scalars, and all scalars travel in two arrays (`Packed`), because a call takes as
-   long as its arrays are many.
-2. `rows`: row i of a product from i, read in the mixed radix of the axes' lengths.
-3. `programs`: one row's prediction (`predict_row`: legality, durations, closed form), vmapped and
-   compiled for chunks of a few fixed sizes; the number of rows never makes a program, only which
-   columns vary (`Form`). Terms of parameters that are neutral in all rows are left out.
-4. `batch`: chunks through the programs on two host threads; rows whose closed form is not proved
+1. `rows`: row i of a product from i, read in the mixed radix of the axes' lengths.
+2. `programs`: what a row depends on (`Inputs`: configuration, machine, legality), and its
+   prediction (`predict_row`: legality, durations, closed form), vmapped and compiled for chunks of
+   a few fixed sizes; the number of rows never makes a program, only which columns vary (`Form`).
+   Terms of parameters that are neutral in all rows are left out.
+3. `batch`: chunks through the programs on two host threads; rows whose closed form is not proved
    are queued by ring depth and solved by jumps, what these leave is scanned.
 
 **What calls it.** `wsjax.predictions`, `wsjax.sweeps`, `wsjax.search`, `wsjax.portfolio`,
@@ -48,9 +46,9 @@ from wsjax.engine.rows import (
     SHAPING,
     Axes,
     Base,
+    Candidates,
     Columns,
     Shape,
-    Source,
     assemble,
     axes_of,
     columns_at,
@@ -67,10 +65,10 @@ __all__ = [
     "WIDE",
     "Axes",
     "Base",
+    "Candidates",
     "Columns",
     "Inputs",
     "Shape",
-    "Source",
     "assemble",
     "axes_of",
     "columns",

@@ -34,7 +34,7 @@ from wsjax.engine.programs import (
     pack,
     settled,
 )
-from wsjax.engine.rows import Source, host, lengthened, on_one_device, over_devices
+from wsjax.engine.rows import Candidates, host, lengthened, on_one_device, over_devices
 from wsjax.errors import WsjaxError
 from wsjax.hardware import Hardware, check_rates
 from wsjax.model import SERIAL, Machine, Outcome, Pipeline, simulate_queue, solve
@@ -77,21 +77,21 @@ def evaluate(
     return Prediction(**{**dict.fromkeys(Prediction._fields), **found})
 
 
-def evaluate_rows(source: Source, numbers: np.ndarray) -> Prediction:
+def evaluate_rows(candidates: Candidates, numbers: np.ndarray) -> Prediction:
     """Predict rows by their numbers, as `evaluate` does by their columns, but for `PARTS`."""
-    return Prediction(**dict.fromkeys(PARTS), **_evaluate(_numbered(source, numbers), TABLE))
+    return Prediction(**dict.fromkeys(PARTS), **_evaluate(_numbered(candidates, numbers), TABLE))
 
 
-def times_of_rows(source: Source, numbers: np.ndarray) -> np.ndarray:
+def times_of_rows(candidates: Candidates, numbers: np.ndarray) -> np.ndarray:
     """The times that `evaluate_rows` finds, to the bit, in µs: by the same program."""
-    return _evaluate(_numbered(source, numbers), PAIRS[0])["time_us"]
+    return _evaluate(_numbered(candidates, numbers), PAIRS[0])["time_us"]
 
 
-def times_on_device(source: Source, numbers: np.ndarray) -> tuple[jax.Array, np.ndarray]:
+def times_on_device(candidates: Candidates, numbers: np.ndarray) -> tuple[jax.Array, np.ndarray]:
     """The times of rows that one program takes, in µs, where they were made, the last row's
     repeated; `UNPROVED` stands for some, whose positions these are."""
     _check_process()
-    feed = _numbered(source, numbers)
+    feed = _numbered(candidates, numbers)
     with jax.enable_x64(True):
         part = feed.part(0, feed.rows, feed.size)
         times = on_one_device(jnp.real(formulas(part, PAIRS[0], feed.form)[PAIRS[0]]), 0)
@@ -159,19 +159,19 @@ def _early(columns: Sequence[np.ndarray]) -> int:
     return Counter(past).most_common(1)[0][0]
 
 
-def _numbered(source: Source, numbers: np.ndarray) -> _Feed:
+def _numbered(candidates: Candidates, numbers: np.ndarray) -> _Feed:
     """Rows that are made on the device from their numbers."""
 
     def part(start: int, stop: int, size: int) -> Packed:
-        return source.packed(lengthened(numbers[start:stop], size))
+        return candidates.packed(lengthened(numbers[start:stop], size))
 
     def at(rows: np.ndarray) -> Inputs:
         size = size_of(len(rows))
         full = lengthened(numbers[rows], -(-len(rows) // size) * size)
-        return source.few(full).take(np.s_[: len(rows)])
+        return candidates.few(full).take(np.s_[: len(rows)])
 
     rows = len(numbers)
-    form = Form(source.schedule == SERIAL, source.neutral, source.single)
+    form = Form(candidates.schedule == SERIAL, candidates.neutral, candidates.single)
     sizes = (*CHUNKS[:-1], CHUNKS[1] * widening())
     return _Feed(rows, _size(rows, sizes), part, at, form)
 

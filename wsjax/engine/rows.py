@@ -1,8 +1,8 @@
 """Rows of a product from their numbers, on the device: nothing is sent there but the axes.
 
 A row's number is read in the mixed radix of the axes' lengths, the last axis fastest; each digit
-picks the values of its axis' columns. `Source` holds a product and a machine, and makes what the
-programs take (`programs.Packed`).
+picks the values of its axis' columns. `Candidates` holds a product and a machine, and makes what
+the programs take (`programs.Packed`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ from wsjax.spec import split
 UNSHAPING = ("sms", "cutlass_raster")
 SHAPING = ("dtype_in", "dtype_out", *(fact for fact in Facts._fields if fact not in UNSHAPING))
 """What of a problem and its machine decides about legality, but for the alignment of its rows in
-memory (`Source.deciding`)."""
+memory (`Candidates.deciding`)."""
 TRIED_ROWS = 2**20
 """Rows that are tried on a problem whose legality is found once for all problems."""
 Numbers = Any
@@ -215,7 +215,7 @@ def _reasons(
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Candidates:
     """The rows of a product of configuration columns, and of what is swept of a machine; `single`:
     closed forms are to be in float32."""
 

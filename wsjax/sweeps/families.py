@@ -1,7 +1,7 @@
 """The configurations that are tried on each problem, as families that one bound covers.
 
 They are the same for all problems of the same dtypes and alignment on machines of the same limits:
-the inner part of a sweep's product. So they are laid out once (`Source.deciding`): which
+the inner part of a sweep's product. So they are laid out once (`Candidates.deciding`): which
 rows are legal, which families they form (rows that differ only in what a bound relaxes, see
 `model.bounds`), and which rows of a family never differ in time: twins, as with one or two DMA
 warps that take no time to start.

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from wsjax.engine import Source
+from wsjax.engine import Candidates
 from wsjax.errors import InputError, nearest
 from wsjax.hardware import Hardware, parse_hardware
 from wsjax.schema import COLUMNS, Product
@@ -78,7 +78,7 @@ def layout(run: Spec, shard_rows: int | None = None, sizes: ShardRows = USUAL_RO
 
 def shard_of(run: Spec, machine: Hardware, start: int, stop: int) -> Shard:
     """Rows `start` to `stop` of those on a machine, without a name."""
-    return _shard(run, _source(run, machine), start, stop)
+    return _shard(run, _candidates(run, machine), start, stop)
 
 
 def run_of(texts: Mapping[str, str], path: str) -> Spec:
@@ -97,16 +97,16 @@ def folder_columns(shard: Shard, names: tuple[str, ...], rows: int = 1) -> dict[
     return given_columns(shard, names, np.full(rows, shard.start)) if names else {}
 
 
-def _shard(run: Spec, source: Source, start: int, stop: int) -> Shard:
+def _shard(run: Spec, candidates: Candidates, start: int, stop: int) -> Shard:
     names = tuple(machine.name for machine in run.hardware)
     swept = tuple(override.name for override in run.overrides)
-    return Shard("", source, names, swept, start, stop)
+    return Shard("", candidates, names, swept, start, stop)
 
 
 class _Plan(NamedTuple):
     """A machine's rows, those with which its folders change, and how many of them are a file's."""
 
-    source: Source
+    candidates: Candidates
     bounds: list[int]
     rows: int
 
@@ -118,23 +118,23 @@ class _Plan(NamedTuple):
         """The files, in order."""
         for first, last in pairwise(self.bounds):
             for start in range(first, last, self.rows):
-                yield _shard(run, self.source, start, min(start + self.rows, last))
+                yield _shard(run, self.candidates, start, min(start + self.rows, last))
 
 
 def _plan(run: Spec, machine: Hardware, shard_rows: int | None, sizes: ShardRows) -> _Plan:
-    source = _source(run, machine)
-    rows = sizes.of(run, source.product, shard_rows)
-    return _Plan(source, _bounds(run, source.product), rows)
+    candidates = _candidates(run, machine)
+    rows = sizes.of(run, candidates.product, shard_rows)
+    return _Plan(candidates, _bounds(run, candidates.product), rows)
 
 
-def _source(run: Spec, machine: Hardware) -> Source:
-    return Source(machine, _product(run, machine), run.output.single)
+def _candidates(run: Spec, machine: Hardware) -> Candidates:
+    return Candidates(machine, _product(run, machine), run.output.single)
 
 
 def _too_many(run: Spec, plans: Sequence[_Plan], files: int, sizes: ShardRows) -> str:
     """What to do about a sweep of so many files."""
     candidates = sum(plan.bounds[-1] for plan in plans)
-    most = [p._replace(rows=sizes.of(run, p.source.product, SHARD_ROWS_MAX)) for p in plans]
+    most = [p._replace(rows=sizes.of(run, p.candidates.product, SHARD_ROWS_MAX)) for p in plans]
     fewer = sum(plan.files() for plan in most) <= FILES_MAX
     return (
         f"{run.path}: {candidates:,} candidates would be {files:,} files, more than {FILES_MAX:,}; "

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from wsjax import engine, tables
-from wsjax.engine import UNPROVED, Source
+from wsjax.engine import UNPROVED, Candidates
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,18 +126,20 @@ def _distribution(
     )
 
 
-def spread(source: Source, each: int, numbers: np.ndarray) -> list[Distribution]:
+def spread(candidates: Candidates, each: int, numbers: np.ndarray) -> list[Distribution]:
     """The distributions of legal rows, by ascending number, of groups of `each` candidates: counted
     where the times are made. An accelerator counts those that formulas give, and sends a histogram
     of each group in place of its times; what the host makes itself it counts itself."""
     groups = numbers // each
     if engine.widening() > 1 and len(numbers) and groups[-1] - groups[0] < GROUPS_MAX:
-        return _on_device(source, numbers, groups)
-    return distributions(groups, engine.times_of_rows(source, numbers))
+        return _on_device(candidates, numbers, groups)
+    return distributions(groups, engine.times_of_rows(candidates, numbers))
 
 
-def _on_device(source: Source, numbers: np.ndarray, groups: np.ndarray) -> list[Distribution]:
-    times_us, left = engine.times_on_device(source, numbers)
+def _on_device(
+    candidates: Candidates, numbers: np.ndarray, groups: np.ndarray
+) -> list[Distribution]:
+    times_us, left = engine.times_on_device(candidates, numbers)
     local = np.full(len(times_us), GROUPS_MAX, np.int32)
     local[: len(groups)] = groups - groups[0]
     with jax.enable_x64(True):
@@ -146,7 +148,7 @@ def _on_device(source: Source, numbers: np.ndarray, groups: np.ndarray) -> list[
         int(groups[0] + i): counted(groups[0] + i, least[i], greatest[i], counts[i])
         for i in np.flatnonzero(counts.any(axis=1))
     }
-    for own in distributions(groups[left], engine.times_of_rows(source, numbers[left])):
+    for own in distributions(groups[left], engine.times_of_rows(candidates, numbers[left])):
         known = held.get(own.group)
         held[own.group] = own if known is None else joined(known, own)
     return [held[group] for group in sorted(held)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wsjax import engine, hardware, schema, tables
-from wsjax.engine import SHAPING, Source, lengthened
+from wsjax.engine import SHAPING, Candidates, lengthened
 from wsjax.hardware import Hardware
 from wsjax.schema import (
     COLUMNS,
@@ -46,12 +46,12 @@ Columns = Mapping[str, Any]
 class Shard(NamedTuple):
     """A file of a sweep: rows `start` to `stop` of those on a machine.
 
-    name: in the sweep's directory. source: the machine and the product of its rows. machines: the
-    names of all the sweep's. swept: the hardware parameters and facts that are axes of the product.
+    name: in the sweep's directory. candidates: all rows on the machine. machines: the names of all
+    the sweep's. swept: the hardware parameters and facts that are axes of the product.
     """
 
     name: str
-    source: Source
+    candidates: Candidates
     machines: tuple[str, ...]
     swept: tuple[str, ...]
     start: int
@@ -60,12 +60,12 @@ class Shard(NamedTuple):
     @property
     def machine(self) -> Hardware:
         """The machine that the rows run on, before what is swept of it."""
-        return self.source.hardware
+        return self.candidates.hardware
 
     @property
     def product(self) -> Product:
         """The rows' columns."""
-        return self.source.product
+        return self.candidates.product
 
     @property
     def words(self) -> dict[str, tuple[str, ...]]:
@@ -117,12 +117,12 @@ def legal_rows(
     shard: Shard, predicate: Predicate | None, start: int, stop: int, chunk_rows: int = CHUNK_ROWS
 ) -> Legal:
     """Of rows `start` to `stop`, those that pass the filter and are legal."""
-    known = _verdicts(shard.source, predicate)
+    known = _verdicts(shard.candidates, predicate)
     if known is not None:
         return _repeated(known, start, stop)
     numbers = np.arange(start, stop)
     chunks = -(-len(numbers) // chunk_rows)
-    found = shard.source.reasons(lengthened(numbers, chunks * chunk_rows))[: len(numbers)]
+    found = shard.candidates.reasons(lengthened(numbers, chunks * chunk_rows))[: len(numbers)]
     if predicate is not None:
         passes = predicate.mask(_read(shard, numbers, predicate.names), len(numbers))
         found = np.where(passes, found, np.int8(FILTERED))
@@ -154,8 +154,8 @@ def by_reason(counts: np.ndarray) -> dict[str, int]:
 def predict_rows(shard: Shard, numbers: np.ndarray) -> dict[str, "pa.Array"]:
     """Legal rows as columns of a table: configuration, problem, hardware, what is swept of it, and
     the prediction."""
-    prediction = engine.evaluate_rows(shard.source, numbers)
-    columns, unbacked = columns_of(shard.source, numbers)
+    prediction = engine.evaluate_rows(shard.candidates, numbers)
+    columns, unbacked = columns_of(shard.candidates, numbers)
     configurations = Configuration(*(columns[name] for name in COLUMNS))
     machine, interval = shard.machine, None
     if machine.spread:
@@ -175,7 +175,7 @@ def _read(shard: Shard, numbers: np.ndarray, names: tuple[str, ...]) -> dict[str
     constants = DEFAULTS | shard.product.constants
     found = {name: constants[name] for name in names if name in constants}
     if not {*names} <= {*found, *shard.product.names}:
-        return columns_of(shard.source, numbers)[0]
+        return columns_of(shard.candidates, numbers)[0]
     lengths = [len(axis) for axis in axes]
     for i in wanted:
         digit = numbers // math.prod(lengths[i + 1 :]) % lengths[i]
@@ -195,26 +195,26 @@ class Kernels(NamedTuple):
 
 
 @lru_cache(8)
-def kernels_of(source: Source) -> Kernels | None:
+def kernels_of(candidates: Candidates) -> Kernels | None:
     """None where they are too many, or where the deepest legal ring depends on the problem."""
-    outer, inner = split(source.product)
+    outer, inner = split(candidates.product)
     varying = {*outer.names} - {*outer.constants}
     if len(inner) > KERNELS_MAX or varying & {*SHAPING}:
         return None
     rows = inner.take(np.arange(len(inner)))
-    found = _resolved(source, ANY_SIZE | rows)
+    found = _resolved(candidates, ANY_SIZE | rows)
     kept = {name: x.astype(tables.kind_of(name)) for name, x in found.items() if name in COLUMNS}
     columns = {name: x for name, x in (found | kept).items() if name not in varying}
-    return Kernels(outer, len(inner), columns, _unbacked(source, columns, len(inner)))
+    return Kernels(outer, len(inner), columns, _unbacked(candidates, columns, len(inner)))
 
 
-def columns_of(source: Source, numbers: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+def columns_of(candidates: Candidates, numbers: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
     """All columns of the rows of these numbers, as numbers, a scalar where one never changes; and
     the rows that no measurement backs."""
-    kernels = kernels_of(source)
+    kernels = kernels_of(candidates)
     if kernels is None:
-        columns = _resolved(source, source.product.take(numbers))
-        return columns, _unbacked(source, columns, len(numbers))
+        columns = _resolved(candidates, candidates.product.take(numbers))
+        return columns, _unbacked(candidates, columns, len(numbers))
     problem = numbers // kernels.each
     row = numbers - problem * kernels.each
     first = np.flatnonzero(np.diff(problem, prepend=-1))
@@ -225,38 +225,38 @@ def columns_of(source: Source, numbers: np.ndarray) -> tuple[dict[str, Any], np.
         for name, x in given.items()
         if name not in kernels.outer.constants
     }
-    unbacked = np.repeat(_unbacked(source, outer, len(first)), repeats) | kernels.unbacked[row]
+    unbacked = np.repeat(_unbacked(candidates, outer, len(first)), repeats) | kernels.unbacked[row]
     columns = {name: x[row] if x.ndim else x for name, x in kernels.columns.items()}
     return columns | {name: np.repeat(x, repeats) for name, x in outer.items()}, unbacked
 
 
 @lru_cache(8)
-def _verdicts(source: Source, predicate: Predicate | None) -> np.ndarray | None:
+def _verdicts(candidates: Candidates, predicate: Predicate | None) -> np.ndarray | None:
     """What becomes of the rows that are tried on any problem: codes into REASONS, 0 for legal
     ones, or `FILTERED`; None where that depends on the problem."""
-    kernels = kernels_of(source)
+    kernels = kernels_of(candidates)
     names = () if predicate is None else predicate.names
-    if kernels is None or not (source.uniform and {*names} <= {*kernels.columns}):
+    if kernels is None or not (candidates.uniform and {*names} <= {*kernels.columns}):
         return None
-    reason = source.reasons(np.arange(kernels.each))
+    reason = candidates.reasons(np.arange(kernels.each))
     if predicate is None:
         return reason
     return np.where(predicate.mask(kernels.columns, kernels.each), reason, np.int8(FILTERED))
 
 
-def _resolved(source: Source, rows: Columns) -> dict[str, np.ndarray]:
+def _resolved(candidates: Candidates, rows: Columns) -> dict[str, np.ndarray]:
     """Columns of rows with the constants, defaults, and what follows from others."""
-    given = {**rows, **{name: np.asarray(x) for name, x in source.product.constants.items()}}
+    given = {**rows, **{name: np.asarray(x) for name, x in candidates.product.constants.items()}}
     own = {name: x for name, x in given.items() if name in Facts._fields}
-    facts = source.hardware.facts._replace(**own)
+    facts = candidates.hardware.facts._replace(**own)
     configuration = schema.resolve({n: x for n, x in given.items() if n in COLUMNS}, facts)
     return given | configuration._asdict()
 
 
-def _unbacked(source: Source, columns: Columns, rows: int) -> np.ndarray:
+def _unbacked(candidates: Candidates, columns: Columns, rows: int) -> np.ndarray:
     """Rows that lie outside of the machine's measurements, or whose machine differs from it in what
     is swept, as far as some columns tell."""
-    machine = source.hardware
+    machine = candidates.hardware
     span = {name: known for name, known in machine.span.items() if name in columns}
     configurations = Configuration(*(columns.get(name) for name in COLUMNS))
     found = hardware.outside(replace(machine, span=span), configurations, rows)

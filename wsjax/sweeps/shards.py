@@ -159,7 +159,7 @@ def in_order(
 
 
 @dataclass
-class _Candidates:
+class _Tally:
     """A shard's candidates, looked at in order: how many were legal, filtered, or illegal, by code
     of the reason; and how far the work on the legal ones has come."""
 
@@ -220,41 +220,43 @@ def _predicted(shard: Shard, run: Spec, numbers: np.ndarray) -> dict[str, "pa.Ar
 
 def _all(shard: Shard, run: Spec, sizes: Sizes, keep: Keep, advance: Advance) -> Written:
     """All legal rows: some are predicted while others are written."""
-    candidates = _Candidates(shard, run.predicate())
+    tally = _Tally(shard, run.predicate())
     predicted = partial(_predicted, shard, run)
-    chunks = candidates.chunks(sizes.chunk_rows)
+    chunks = tally.chunks(sizes.chunk_rows)
     for numbers, columns in in_order(predicted, chunks, sizes.threads):
         keep(columns)
-        advance(candidates.behind(numbers))
-    advance(shard.stop - shard.start - candidates.done)
-    return Written(candidates.record(candidates.legal))
+        advance(tally.behind(numbers))
+    advance(shard.stop - shard.start - tally.done)
+    return Written(tally.record(tally.legal))
 
 
 def _quantiles(shard: Shard, run: Spec, sizes: Sizes, keep: Keep, advance: Advance) -> Written:
     """Each problem's distribution of times, where it has any legal row."""
-    each, candidates = len(split(shard.product)[1]), _Candidates(shard, run.predicate())
+    each, tally = len(split(shard.product)[1]), _Tally(shard, run.predicate())
     names, problems = given_names(shard), 0
-    chunks = candidates.chunks(sizes.chunk_rows * engine.widening())
-    found = in_order(partial(quantiles.spread, shard.source, each), chunks, sizes.threads)
+    chunks = tally.chunks(sizes.chunk_rows * engine.widening())
+    found = in_order(partial(quantiles.spread, shard.candidates, each), chunks, sizes.threads)
 
     def noted() -> Iterator[list[quantiles.Distribution]]:
         for numbers, some in found:
             yield some
-            advance(candidates.behind(numbers))
+            advance(tally.behind(numbers))
 
     for some in quantiles.by_group(noted(), sizes.chunk_rows):
         first = np.array([one.group * each for one in some], np.int64)
         keep(given_columns(shard, names, first) | quantiles.columns(some))
         problems += len(some)
-    advance(shard.stop - shard.start - candidates.done)
-    return Written(candidates.record(problems))
+    advance(shard.stop - shard.start - tally.done)
+    return Written(tally.record(problems))
 
 
 def _best(shard: Shard, run: Spec, sizes: Sizes, keep: Keep, advance: Advance) -> Written:
     """Each problem's best rows, by time, then by number."""
-    count, times_us = run.output.best, partial(engine.times_of_rows, shard.source)
+    count, times_us = run.output.best, partial(engine.times_of_rows, shard.candidates)
     assert count is not None
-    search = topk.TopK(shard.source, count, run.predicate(), times_us, sizes.best or topk.usual())
+    search = topk.TopK(
+        shard.candidates, count, run.predicate(), times_us, sizes.best or topk.usual()
+    )
     each, found = len(search.inner), []
     chunks = search.chunks(shard.start // each, shard.stop // each)
     for chunk, best in in_order(search.best_of, chunks, sizes.threads):

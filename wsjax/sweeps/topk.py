@@ -27,8 +27,8 @@ from wsjax.engine import (
     WIDE,
     Axes,
     Base,
+    Candidates,
     Columns,
-    Source,
     assemble,
     axes_of,
     columns_at,
@@ -228,7 +228,7 @@ class TopK:
     times_us(rows): the exact model of rows by their numbers in the product.
     """
 
-    source: Source
+    candidates: Candidates
     best: int
     predicate: Predicate | None
     times_us: Callable[[np.ndarray], np.ndarray]
@@ -237,7 +237,7 @@ class TopK:
 
     @cached_property
     def _split(self) -> tuple[Product, Product]:
-        return split(self.source.product)
+        return split(self.candidates.product)
 
     @property
     def outer(self) -> Product:
@@ -260,7 +260,7 @@ class TopK:
     @cached_property
     def chunk(self) -> int:
         """How many problems are taken at a time."""
-        decisive = self.source.deciding(self.outer.take(np.zeros(1, int)))
+        decisive = self.candidates.deciding(self.outer.take(np.zeros(1, int)))
         key = {name: x[0].item() for name, x in decisive.items()}
         laid = self.families(key | dict.fromkeys(key.keys() & {*"mnk"}, TMA_BYTES), 0)
         each = max(len(laid.reps), self.best, 1)
@@ -276,7 +276,7 @@ class TopK:
     def best_of(self, problems: np.ndarray) -> Best:
         """The best rows of some problems."""
         given = self.outer.take(problems)
-        decisive = self.source.deciding(given)
+        decisive = self.candidates.deciding(given)
         codes = np.zeros(len(problems), np.int64)
         if decisive:
             table = np.stack(list(decisive.values()))
@@ -298,9 +298,11 @@ class TopK:
         at = (*key.values(), start)
         if at in self._laid:
             return self._laid[at]
-        base = self.source.base._replace(columns={**ANY_SIZE, **self.source.base.columns, **key})
+        base = self.candidates.base._replace(
+            columns={**ANY_SIZE, **self.candidates.base.columns, **key}
+        )
         rows = min(self.sizes.inner_rows, len(self.inner))
-        silent = frozenset(["dma_warps"] if "load_startup_us" in self.source.neutral else [])
+        silent = frozenset(["dma_warps"] if "load_startup_us" in self.candidates.neutral else [])
         laid = lay_out(base, self.inner, start, rows, silent, self._filter.rows)
         if rows == len(self.inner):
             self._laid[at] = laid
@@ -356,7 +358,7 @@ class TopK:
         fewest = int(rows.min(where=rows > 0, initial=self.best))
         with jax.enable_x64(True):
             words, looked = _reaching(
-                self.source.base,
+                self.candidates.base,
                 shape_of(self.outer).names,
                 self._axes,
                 on_one_device(lengthened(problems, self.chunk), int(problems[0]) // self.chunk),
@@ -367,8 +369,8 @@ class TopK:
                 need=min(-(-self.best // fewest), len(laid.reps)),
                 lanes=self.sizes.lanes,
                 first=self.sizes.first,
-                neutral=self.source.neutral,
-                serial=self.source.schedule == SERIAL,
+                neutral=self.candidates.neutral,
+                serial=self.candidates.schedule == SERIAL,
             )
         problem, rep = _positions(np.asarray(words)[: len(problems)])
         each = np.diff(laid.rep_at)[rep]
