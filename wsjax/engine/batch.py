@@ -73,8 +73,8 @@ def evaluate(
     """
     check_rates(hardware, (overrides or {}).keys())
     inputs, rows = columns(configurations, hardware, overrides, legal_override)
-    found = _evaluate(_given(inputs, rows, single=single), fields)
-    return Prediction(**{**dict.fromkeys(Prediction._fields), **found})
+    computed = _evaluate(_given(inputs, rows, single=single), fields)
+    return Prediction(**{**dict.fromkeys(Prediction._fields), **computed})
 
 
 def evaluate_rows(candidates: Candidates, numbers: np.ndarray) -> Prediction:
@@ -219,8 +219,8 @@ def columns(
     if len(lengths) > 1:
         raise ValueError(f"columns of different lengths: {sorted(lengths)}")
     if not lengths:
-        one = configurations._replace(m=np.atleast_1d(configurations.m))
-        return inputs._replace(configuration=jax.tree.map(np.asarray, one)), 1
+        row = configurations._replace(m=np.atleast_1d(configurations.m))
+        return inputs._replace(configuration=jax.tree.map(np.asarray, row)), 1
     return inputs, lengths.pop()
 
 

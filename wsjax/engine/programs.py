@@ -77,7 +77,7 @@ class Layout(NamedTuple):
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=("columns", "floats", "whole"),
+    data_fields=("columns", "floats", "integers"),
     meta_fields=("layout",),
 )
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Packed:
 
     columns: tuple[Any, ...]
     floats: Any
-    whole: Any
+    integers: Any
     layout: Layout
 
 
@@ -95,26 +95,26 @@ def pack(inputs: Inputs) -> Packed:
     leaves, tree = jax.tree.flatten(inputs)
     types = tuple(None if np.ndim(x) else np.dtype(getattr(x, "dtype", type(x))) for x in leaves)
     kinds = [None if dtype is None else dtype.kind == "f" for dtype in types]
-    columns, floats, whole = (
+    columns, floats, integers = (
         [x for x, kind in zip(leaves, kinds, strict=True) if kind is wanted]
         for wanted in (None, True, False)
     )
-    array = jnp.asarray if any(isinstance(x, Tracer) for x in floats + whole) else np.asarray
+    array = jnp.asarray if any(isinstance(x, Tracer) for x in floats + integers) else np.asarray
     return Packed(
         tuple(columns),
         array(floats, dtype=np.float64),
-        array(whole, dtype=np.int64),
+        array(integers, dtype=np.int64),
         Layout(tree, types),
     )
 
 
 def unpack(packed: Packed) -> Inputs:
     """The inputs again."""
-    columns, floats, whole = iter(packed.columns), iter(packed.floats), iter(packed.whole)
+    columns, floats, integers = iter(packed.columns), iter(packed.floats), iter(packed.integers)
     leaves = [
         next(columns)
         if dtype is None
-        else next(floats if dtype.kind == "f" else whole).astype(dtype)
+        else next(floats if dtype.kind == "f" else integers).astype(dtype)
         for dtype in packed.layout.scalars
     ]
     return jax.tree.unflatten(packed.layout.tree, leaves)
@@ -218,8 +218,8 @@ def predict_row(
     float32, but for legality.
     """
     numbers = floats(c)
-    whole = kernel(in_single(numbers), in_single(machine)) if single else kernel(numbers, machine)
-    p = whole.full
+    timed = kernel(in_single(numbers), in_single(machine)) if single else kernel(numbers, machine)
+    p = timed.full
     once, repeats = isolate(p)
     q = slopes(once)
     time_exact = all_exact = jnp.bool_(True)
@@ -230,8 +230,8 @@ def predict_row(
     def known(x: Column) -> Column:
         return x if legal is None else jnp.where(reason == 0, x, jnp.nan)
 
-    end_us = outcome.end_us + exchange_us(whole.full, whole.first, whole.last)
-    time_us = whole.launch_us + end_us
+    end_us = outcome.end_us + exchange_us(timed.full, timed.first, timed.last)
+    time_us = timed.launch_us + end_us
     fill_us = (q.landing + p.load_latency_us) * repeats
     epilogue_us = p.epilogue_us * jnp.where(p.schedule == PINGPONG, 1.0, p.tiles)
     bound = jnp.where(p.compute_us >= q.load, LIMITERS.index("compute"), LIMITERS.index("load"))
@@ -240,7 +240,7 @@ def predict_row(
         time_us=known(time_us),
         math_wait_us=known(outcome.math_wait_us),
         dma_wait_us=known(outcome.dma_wait_us),
-        launch_us=known(whole.launch_us),
+        launch_us=known(timed.launch_us),
         fill_us=known(fill_us),
         steady_us=known(end_us - fill_us - epilogue_us),
         epilogue_us=known(epilogue_us),
@@ -294,7 +294,7 @@ def _fields(packed: Packed, form: Form) -> dict[str, Any]:
     """All fields but `tflops`, for programs that drop what they do not return: traced but once."""
     inputs = unpack(packed)
 
-    def one(i: Inputs) -> dict[str, Any]:
+    def row_of(i: Inputs) -> dict[str, Any]:
         c = i.configuration._replace(schedule=SERIAL) if form.alone else i.configuration
         machine = without(i.machine, form.neutral)
         row = predict_row(c, machine, i.legal, single=form.single)
@@ -304,7 +304,7 @@ def _fields(packed: Packed, form: Form) -> dict[str, Any]:
             columns[name] = jnp.where(known, columns[name], UNPROVED)
         return columns
 
-    return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
+    return jax.vmap(row_of, in_axes=(inputs.axes,))(inputs)
 
 
 def _some(packed: Packed, fields: tuple[str, ...], form: Form) -> dict[str, Any]:
@@ -359,8 +359,8 @@ def _rates(packed: Packed, times_us: Num[Array, " rows"]) -> Float[Array, " rows
 
 def counted(p: Pipeline) -> Pipeline:
     """A pipeline with counts and choices as whole numbers."""
-    whole = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
-    return p._replace(**{name: getattr(p, name).astype(int) for name in whole})
+    counts = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
+    return p._replace(**{name: getattr(p, name).astype(int) for name in counts})
 
 
 class Open(NamedTuple):
@@ -375,12 +375,12 @@ class Open(NamedTuple):
 def opened(inputs: Inputs) -> Open:
     """The rows of full columns, for `settled`."""
 
-    def one(i: Inputs) -> Open:
+    def row_of(i: Inputs) -> Open:
         p = counted(kernel(floats(i.configuration), i.machine).full)
         none = Outcome(0.0, 0.0, 0.0)
         return Open(p, predict_row(i.configuration, i.machine, i.legal, none).prediction)
 
-    return jax.vmap(one)(inputs)
+    return jax.vmap(row_of)(inputs)
 
 
 def settled(rows: Prediction, c: Configuration, outcome: Outcome) -> Prediction:

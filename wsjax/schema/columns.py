@@ -304,9 +304,9 @@ class Product:
     @cached_property
     def words(self) -> dict[str, tuple[str, ...]]:
         """The words that the codes of each text column stand for."""
-        own = {name: words for axis in self.axes for name, words in axis.words.items()}
+        given = {name: words for axis in self.axes for name, words in axis.words.items()}
         columns = {name: COLUMNS[name].choices for name in self.names if name in COLUMNS}
-        return {name: words for name, words in (columns | own).items() if words}
+        return {name: words for name, words in (columns | given).items() if words}
 
     @cached_property
     def constants(self) -> dict[str, int | float]:
@@ -336,13 +336,13 @@ class Product:
         columns: dict[str, np.ndarray] = {}
         for axis in reversed(self.axes):
             if len(axis) <= 1:
-                found = {
+                values = {
                     name: np.broadcast_to(values, remaining.shape)
                     for name, values in axis.take(np.arange(len(axis))).items()
                 }
             else:
                 quotient = remaining // len(axis)
-                found = axis.take(remaining - quotient * len(axis))
+                values = axis.take(remaining - quotient * len(axis))
                 remaining = quotient
-            columns.update(found)
+            columns.update(values)
         return {name: columns[name] for name in self.names}

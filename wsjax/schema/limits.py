@@ -194,8 +194,8 @@ def complete(columns: Mapping[str, Any], facts: Facts, dtype_bytes: Any) -> Conf
 
 def resolve(columns: Mapping[str, Any], facts: Facts) -> Configuration:
     """`complete`, as int64 arrays."""
-    found = complete(columns, facts, np.asarray(DTYPE_BYTES))
-    return Configuration(*(np.asarray(values, np.int64) for values in found))
+    completed = complete(columns, facts, np.asarray(DTYPE_BYTES))
+    return Configuration(*(np.asarray(values, np.int64) for values in completed))
 
 
 def resolve_one(numbers: Mapping[str, int], facts: Facts) -> Configuration:
@@ -277,13 +277,13 @@ def _row_pitch(c: Configuration, in_bytes: int, out_bytes: int) -> str:
     pitches = row_bytes(c, in_bytes, out_bytes)
     rows = zip("ABC", along, pitches, (in_bytes, in_bytes, out_bytes), strict=True)
     wrong = [row for row in rows if row[2] % TMA_BYTES]
-    found = []
+    faults = []
     for name in dict.fromkeys(name for _, name, _, _ in wrong):
         mine = [row for row in wrong if row[1] == name]
         size, step = getattr(c, name), TMA_BYTES // min(width for *_, width in mine)
         apart = " and ".join(f"{matrix} {pitch:,} B" for matrix, _, pitch, _ in mine)
         valid = max(1, round(size / step)) * step
-        found.append(f"{name} = {size} puts rows of {apart} apart, nearest {valid}")
+        faults.append(f"{name} = {size} puts rows of {apart} apart, nearest {valid}")
     direct = all(matrix == "C" for matrix, *_ in wrong)
     mend = "pad the matrix" + ", or write C back directly" * direct
-    return f"row pitch: {'; '.join(found)}; TMA takes multiples of {TMA_BYTES} B: {mend}"
+    return f"row pitch: {'; '.join(faults)}; TMA takes multiples of {TMA_BYTES} B: {mend}"

@@ -317,8 +317,8 @@ def _cells(column: Column, values: "pd.Series") -> Cells:
         codes = {word: code for code, word in enumerate(column.choices)}
         known = [codes.get(word, -1) if isinstance(word, str) else -1 for word in words]
         blank = np.asarray([*map(_is_blank, words), True])[positions]
-        found = np.asarray([*known, -1], dtype=np.int64)[positions]
-        return Cells(np.maximum(found, 0), blank, (found < 0) & ~blank, np.zeros_like(blank))
+        numbers = np.asarray([*known, -1], dtype=np.int64)[positions]
+        return Cells(np.maximum(numbers, 0), blank, (numbers < 0) & ~blank, np.zeros_like(blank))
     blank = values.isna().to_numpy(dtype=bool)
     kept = np.asarray(values) if isinstance(values.dtype, pd.CategoricalDtype) else values
     types = pd.api.types

@@ -241,8 +241,8 @@ def parse_spec(text: str, path: str | Path, machines: Sequence[Hardware] | None 
     rows, axes = None, []
     if "problems" in table:
         refuse_unknown(sections["problems"], ("rows", "file"), refuse("problems"))
-        if found := read_problems(sections["problems"], path.parent, refuse("problems")):
-            rows, axes = found[0], [found[1]]
+        if problems_read := read_problems(sections["problems"], path.parent, refuse("problems")):
+            rows, axes = problems_read[0], [problems_read[1]]
     axes += _read_columns(sections["columns"], axes, "problems" in table, refuse("columns"))
     swept = [name for name in sections["hardware_parameters"] if name in (*PARAMETERS, *FACTS)]
     where = read_where(sections["filter"], _filter_columns(axes, swept), refuse("filter"))
@@ -271,10 +271,10 @@ def refuse_unknown(table: Mapping[str, Any], keys: Sequence[str], refuse: Refuse
 
 def read_section(table: Mapping[str, Any], section: str, refuse: Refuse) -> dict[str, Any]:
     """A section of a file, empty where it has none."""
-    found = table.get(section, {})
-    if isinstance(found, dict):
-        return found
-    refuse(section, f"expected a table, [{section}], not {shown(found)}")
+    given = table.get(section, {})
+    if isinstance(given, dict):
+        return given
+    refuse(section, f"expected a table, [{section}], not {shown(given)}")
     return {}
 
 
@@ -292,14 +292,14 @@ def _read_hardware(names: Any, folder: Path, refuse: Refuse) -> tuple[Hardware, 
     if names is None:
         refuse("hardware", f"missing; give one or more of: {', '.join(hardware_names())}")
         return ()
-    found: dict[str, Hardware] = {}
+    machines: dict[str, Hardware] = {}
 
     def check(key: str, name: Any) -> str:
         if not isinstance(name, str):
             return f"expected names in quotes, not {shown(name)}{nearest(name, hardware_names())}"
         shipped = name in hardware_names() or not name.endswith(".toml")
         try:
-            found[name] = load_hardware(name if shipped else folder / name)
+            machines[name] = load_hardware(name if shipped else folder / name)
         except InputError as error:
             for problem in error.problems:
                 refuse(key, problem.removeprefix("hardware: "))
@@ -308,10 +308,10 @@ def _read_hardware(names: Any, folder: Path, refuse: Refuse) -> tuple[Hardware, 
     if isinstance(names, dict):
         names = [names]
     read_values("hardware", names, check, refuse)
-    called = [machine.name for machine in found.values()]
+    called = [machine.name for machine in machines.values()]
     for name in sorted({name for name in called if called.count(name) > 1}):
         refuse("hardware", f"two machines are called '{name}'; rename one in its file")
-    return tuple(found.values())
+    return tuple(machines.values())
 
 
 def _read_columns(

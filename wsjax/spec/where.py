@@ -276,9 +276,9 @@ class _Reader:
         if isinstance(node, ast.Name) and self.choices(node):
             return self.name(node)
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-            found = ast.unparse(node)
-            hint = f"; write '{found}'" if found in words else nearest(found, words)
-            return self.refuse(node, f"{found} is not a word in quotes{hint}")
+            written = ast.unparse(node)
+            hint = f"; write '{written}'" if written in words else nearest(written, words)
+            return self.refuse(node, f"{written} is not a word in quotes{hint}")
         if node.value not in words:
             return self.refuse(node, f"unknown word '{node.value}'{nearest(node.value, words)}")
         return words.index(node.value)

@@ -102,14 +102,14 @@ def open(directory: str | Path) -> "ds.Dataset":
 
 def _missing(run: Spec, records: Mapping[str, Record | None]) -> list[str]:
     """The rows of each machine that no file stands for."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for record in records.values():
         if record is not None:
-            found[record.hardware].append((record.start, record.stop))
+            spans[record.hardware].append((record.start, record.stop))
     missing = []
     for machine in run.hardware:
         end, count = 0, len(run.product(machine))
-        for start, stop in [*sorted(found[machine.name]), (count, count)]:
+        for start, stop in [*sorted(spans[machine.name]), (count, count)]:
             if start > end:
                 missing.append(f"rows {end:,} to {start - 1:,} on {machine.name} are missing")
             end = max(end, stop)
@@ -132,8 +132,8 @@ def open_dataset(
 
 def shard_names(names: Iterable[str]) -> list[str]:
     """Those of a directory's names that are shards', in their order."""
-    found = [(int(match[1]), name) for name in names if (match := SHARD.fullmatch(name))]
-    return [name for _, name in sorted(found)]
+    numbered = [(int(match[1]), name) for name in names if (match := SHARD.fullmatch(name))]
+    return [name for _, name in sorted(numbered)]
 
 
 def described(store: Store) -> Mapping[str, str]:
@@ -148,8 +148,8 @@ def described(store: Store) -> Mapping[str, str]:
 def _footers(store: Store, names: Sequence[str]) -> dict[str, tables.Footer | None]:
     """The footers of files; None for one that has none."""
     with ThreadPoolExecutor(READERS) as pool:
-        found = pool.map(lambda name: tables.read_footer(store.source(name)), names)
-        return dict(zip(names, found, strict=True))
+        footers = pool.map(lambda name: tables.read_footer(store.source(name)), names)
+        return dict(zip(names, footers, strict=True))
 
 
 def _records(
@@ -205,8 +205,8 @@ def _read(
     """What a file stands for, None if it is damaged; InputError if it is another sweep's."""
     if footer is None:
         return None
-    found = {key: text for key, text in footer.texts.items() if key != SHARD_KEY}
-    differing = [key for key in {**texts, **found} if found.get(key) != texts.get(key)]
+    held = {key: text for key, text in footer.texts.items() if key != SHARD_KEY}
+    differing = [key for key in {**texts, **held} if held.get(key) != texts.get(key)]
     if differing == [ROWS_KEY]:
         raise InputError(
             f"{store}: its files have another number of rows; leave --shard-rows out to go on with "
@@ -231,6 +231,6 @@ def _parse(text: str) -> Record | None:
         counts = [record.start, record.stop, *kinds]
     except (ValueError, TypeError, AttributeError):
         return None
-    whole = all(type(count) is int and count >= 0 for count in counts)
+    counted = all(type(count) is int and count >= 0 for count in counts)
     known = set(record.illegal) <= set(REASONS)
-    return record if whole and known and sum(kinds) == record.stop - record.start else None
+    return record if counted and known and sum(kinds) == record.stop - record.start else None

@@ -69,11 +69,11 @@ class Bracket(NamedTuple):
 def bracket(c: Configuration, machine: Machine) -> Bracket:
     """Bounds of one legal configuration's time: where no formula is proved, a path that exists, and
     its tiles one after the other, as `serial` runs them."""
-    whole = kernel(floats(c), machine)
-    p = whole.full
+    timed = kernel(floats(c), machine)
+    p = timed.full
     outcome, exact, _ = closed_form(p)
     apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
-    rest_us = whole.launch_us + exchange_us(whole.full, whole.first, whole.last)
+    rest_us = timed.launch_us + exchange_us(timed.full, timed.first, timed.last)
     return Bracket(
         rest_us + jnp.where(exact, outcome.end_us, lower_bound(p)),
         rest_us + jnp.where(exact, outcome.end_us, apart_us),
@@ -111,13 +111,13 @@ def _table(base: Base, shape: Shape, axes: Axes, start, count: int, rows: int):
     """Columns, reasons and CTAs an SM of `rows` rows of a product of `count`."""
     numbers = jnp.minimum(start + jnp.arange(rows), count - 1)
 
-    def one(row: Columns):
+    def row_of(row: Columns):
         c, machine = assemble(base, row)
         ctas = jnp.where(c.schedule == SERIAL, ctas_per_sm(floats(c), machine), 1.0)
         derived = {"stages": c.stages, "math_warps": c.math_warps}
         return {**row, **derived}, reason_of(c, machine), ctas
 
-    return jax.vmap(one, axis_size=rows)(columns_at(shape.names, shape.lengths, axes, numbers))
+    return jax.vmap(row_of, axis_size=rows)(columns_at(shape.names, shape.lengths, axes, numbers))
 
 
 def lay_out(
@@ -135,9 +135,9 @@ def lay_out(
     """
     shape, stop = shape_of(product), min(start + rows, len(product))
     with jax.enable_x64(True):
-        found = _table(base, shape, axes_of(product), start, len(product), rows)
-    table = found[0]
-    columns, reason, ctas = jax.tree.map(lambda x: np.asarray(x)[: stop - start], found)
+        laid = _table(base, shape, axes_of(product), start, len(product), rows)
+    table = laid[0]
+    columns, reason, ctas = jax.tree.map(lambda x: np.asarray(x)[: stop - start], laid)
     passes = lets_pass(columns, stop - start)
     legal = np.flatnonzero((reason == 0) & passes)
     family, twin = _keys(shape, start + legal, silent)
@@ -186,11 +186,11 @@ def _changes(*columns: np.ndarray) -> np.ndarray:
 
 def _families(members: dict[str, np.ndarray], at: np.ndarray) -> dict[str, np.ndarray]:
     """The columns of families that begin `at` these of the rows, which are in order."""
-    found = {name: column[at] for name, column in members.items()}
-    found["deepest"] = found["stages"]
+    families = {name: column[at] for name, column in members.items()}
+    families["deepest"] = families["stages"]
     if not len(at):
-        return found
+        return families
     for name in set(RELAXED) & set(members):
         pick = np.minimum if name in LEAST else np.maximum
-        found[name] = pick.reduceat(members[name], at)
-    return found | {"deepest": np.maximum.reduceat(members["stages"], at)}
+        families[name] = pick.reduceat(members[name], at)
+    return families | {"deepest": np.maximum.reduceat(members["stages"], at)}

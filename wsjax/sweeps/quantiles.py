@@ -81,31 +81,31 @@ def distributions(groups: np.ndarray, times_us: np.ndarray) -> list[Distribution
     return [_distribution(groups, times_us, bins, *share) for share in pairwise(starts)]
 
 
-def columns(found: Sequence[Distribution]) -> dict[str, "pa.Array"]:
+def columns(spreads: Sequence[Distribution]) -> dict[str, "pa.Array"]:
     """Distributions as columns: `rows`, `time_us_min`, `time_us_p05` …, `time_us_max`, and the
     histogram: `bin_us`, the lower ends of bins that hold any, and `bin_rows`."""
     figures = {
-        "rows": np.array([each.counts.sum() for each in found], np.int64),
-        "time_us_min": np.array([each.least for each in found]),
+        "rows": np.array([each.counts.sum() for each in spreads], np.int64),
+        "time_us_min": np.array([each.least for each in spreads]),
         **{
-            f"time_us_{name}": np.array([each.quantile(q) for each in found])
+            f"time_us_{name}": np.array([each.quantile(q) for each in spreads])
             for name, q in QUANTILES.items()
         },
-        "time_us_max": np.array([each.greatest for each in found]),
+        "time_us_max": np.array([each.greatest for each in spreads]),
     }
     return {name: tables.number_column(values) for name, values in figures.items()} | {
-        "bin_us": tables.list_column([np.exp2(each.bins / GRID) for each in found], float),
-        "bin_rows": tables.list_column([each.counts for each in found], np.int64),
+        "bin_us": tables.list_column([np.exp2(each.bins / GRID) for each in spreads], float),
+        "bin_rows": tables.list_column([each.counts for each in spreads], np.int64),
     }
 
 
-def joined(one: Distribution, other: Distribution) -> Distribution:
+def joined(first: Distribution, second: Distribution) -> Distribution:
     """That of one group's rows in two pieces."""
-    bins, position = np.unique(np.append(one.bins, other.bins), return_inverse=True)
+    bins, position = np.unique(np.append(first.bins, second.bins), return_inverse=True)
     counts = np.zeros(len(bins), np.int64)
-    np.add.at(counts, position, np.append(one.counts, other.counts))
-    least, greatest = min(one.least, other.least), max(one.greatest, other.greatest)
-    return Distribution(one.group, least, greatest, bins, counts)
+    np.add.at(counts, position, np.append(first.counts, second.counts))
+    least, greatest = min(first.least, second.least), max(first.greatest, second.greatest)
+    return Distribution(first.group, least, greatest, bins, counts)
 
 
 def counted(
@@ -148,9 +148,9 @@ def _on_device(
         int(groups[0] + i): counted(groups[0] + i, least[i], greatest[i], counts[i])
         for i in np.flatnonzero(counts.any(axis=1))
     }
-    for own in distributions(groups[left], engine.times_of_rows(candidates, numbers[left])):
-        known = held.get(own.group)
-        held[own.group] = own if known is None else joined(known, own)
+    for solved in distributions(groups[left], engine.times_of_rows(candidates, numbers[left])):
+        known = held.get(solved.group)
+        held[solved.group] = solved if known is None else joined(known, solved)
     return [held[group] for group in sorted(held)]
 
 

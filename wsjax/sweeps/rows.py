@@ -122,12 +122,12 @@ def legal_rows(
         return _repeated(known, start, stop)
     numbers = np.arange(start, stop)
     chunks = -(-len(numbers) // chunk_rows)
-    found = shard.candidates.reasons(lengthened(numbers, chunks * chunk_rows))[: len(numbers)]
+    verdicts = shard.candidates.reasons(lengthened(numbers, chunks * chunk_rows))[: len(numbers)]
     if predicate is not None:
         passes = predicate.mask(_read(shard, numbers, predicate.names), len(numbers))
-        found = np.where(passes, found, np.int8(FILTERED))
-    counts = _counts(found)
-    return Legal(start + np.flatnonzero(found == 0), int(counts[0]), counts[1:])
+        verdicts = np.where(passes, verdicts, np.int8(FILTERED))
+    counts = _counts(verdicts)
+    return Legal(start + np.flatnonzero(verdicts == 0), int(counts[0]), counts[1:])
 
 
 def _repeated(known: np.ndarray, start: int, stop: int) -> Legal:
@@ -173,14 +173,14 @@ def _read(shard: Shard, numbers: np.ndarray, names: tuple[str, ...]) -> dict[str
     axes = shard.product.axes
     wanted = [i for i, axis in enumerate(axes) if {*axis.names} & {*names}]
     constants = DEFAULTS | shard.product.constants
-    found = {name: constants[name] for name in names if name in constants}
-    if not {*names} <= {*found, *shard.product.names}:
+    values = {name: constants[name] for name in names if name in constants}
+    if not {*names} <= {*values, *shard.product.names}:
         return columns_of(shard.candidates, numbers)[0]
     lengths = [len(axis) for axis in axes]
     for i in wanted:
         digit = numbers // math.prod(lengths[i + 1 :]) % lengths[i]
-        found |= {name: x for name, x in axes[i].take(digit).items() if name in names}
-    return found
+        values |= {name: x for name, x in axes[i].take(digit).items() if name in names}
+    return values
 
 
 class Kernels(NamedTuple):
@@ -202,9 +202,9 @@ def kernels_of(candidates: Candidates) -> Kernels | None:
     if len(inner) > KERNELS_MAX or varying & {*SHAPING}:
         return None
     rows = inner.take(np.arange(len(inner)))
-    found = _resolved(candidates, ANY_SIZE | rows)
-    kept = {name: x.astype(tables.kind_of(name)) for name, x in found.items() if name in COLUMNS}
-    columns = {name: x for name, x in (found | kept).items() if name not in varying}
+    resolved = _resolved(candidates, ANY_SIZE | rows)
+    kept = {name: x.astype(tables.kind_of(name)) for name, x in resolved.items() if name in COLUMNS}
+    columns = {name: x for name, x in (resolved | kept).items() if name not in varying}
     return Kernels(outer, len(inner), columns, _unbacked(candidates, columns, len(inner)))
 
 
@@ -247,8 +247,8 @@ def _verdicts(candidates: Candidates, predicate: Predicate | None) -> np.ndarray
 def _resolved(candidates: Candidates, rows: Columns) -> dict[str, np.ndarray]:
     """Columns of rows with the constants, defaults, and what follows from others."""
     given = {**rows, **{name: np.asarray(x) for name, x in candidates.product.constants.items()}}
-    own = {name: x for name, x in given.items() if name in Facts._fields}
-    facts = candidates.hardware.facts._replace(**own)
+    swept = {name: x for name, x in given.items() if name in Facts._fields}
+    facts = candidates.hardware.facts._replace(**swept)
     configuration = schema.resolve({n: x for n, x in given.items() if n in COLUMNS}, facts)
     return given | configuration._asdict()
 
@@ -259,8 +259,8 @@ def _unbacked(candidates: Candidates, columns: Columns, rows: int) -> np.ndarray
     machine = candidates.hardware
     span = {name: known for name, known in machine.span.items() if name in columns}
     configurations = Configuration(*(columns.get(name) for name in COLUMNS))
-    found = hardware.outside(replace(machine, span=span), configurations, rows)
-    own = machine.facts._asdict() | machine.parameters._asdict()
-    for name in own.keys() & columns.keys():
-        found |= columns[name] != own[name]
-    return found
+    unbacked = hardware.outside(replace(machine, span=span), configurations, rows)
+    measured = machine.facts._asdict() | machine.parameters._asdict()
+    for name in measured.keys() & columns.keys():
+        unbacked |= columns[name] != measured[name]
+    return unbacked

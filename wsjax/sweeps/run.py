@@ -105,12 +105,12 @@ def sweep(
     written: dict[str, Written] = {}
     with open_dataset(place, texts, [shard.name for shard in files]) as records:
         with closing(shards.finished(place, records, files, run, sizes)) as there:
-            for shard, found in there:
-                if found is None:
+            for shard, result in there:
+                if result is None:
                     name = place.shown(shard.name)
                     warnings.warn(f"{name}: is damaged; it is made again", stacklevel=2)
                 else:
-                    written[shard.name] = found
+                    written[shard.name] = result
                     advance(shard.stop - shard.start)
         resumed = len(written)
         todo = [shard for shard in files if shard.name not in written]
@@ -121,9 +121,9 @@ def sweep(
 
 
 def _summary(directory: Path | str, written: list[Written], resumed: int) -> Summary:
-    highlights, records = Highlights(), [one.record for one in written]
-    for one in written:
-        highlights = highlights.followed_by(one.highlights)
+    highlights, records = Highlights(), [shard.record for shard in written]
+    for shard in written:
+        highlights = highlights.followed_by(shard.highlights)
     fastest = highlights.fastest
     return Summary(
         directory=directory,
@@ -134,8 +134,8 @@ def _summary(directory: Path | str, written: list[Written], resumed: int) -> Sum
         beaten=sum(record.beaten for record in records),
         shards=len(records),
         resumed=resumed,
-        evaluated=sum(one.evaluated for one in written),
-        bounded=sum(one.bounded for one in written),
+        evaluated=sum(shard.evaluated for shard in written),
+        bounded=sum(shard.bounded for shard in written),
         best=highlights.leaders(),
         fastest=fastest,
     )
@@ -174,5 +174,5 @@ def _shard_rows(given: int | None, place: Store) -> int | None:
         raise InputError(
             f"--shard-rows: expected a whole number from 1 to {SHARD_ROWS_MAX:,}, not {given!r}"
         )
-    own = described(place).get(ROWS_KEY, "") if given is None else ""
-    return int(own) if own.isdecimal() else given
+    known = described(place).get(ROWS_KEY, "") if given is None else ""
+    return int(known) if known.isdecimal() else given

@@ -177,11 +177,11 @@ class _Tally:
     def _legal(self, rows: int) -> Iterator[np.ndarray]:
         for start in range(self.shard.start, self.shard.stop, rows):
             stop = min(start + rows, self.shard.stop)
-            found = legal_rows(self.shard, self.predicate, start, stop)
-            self.legal += len(found.numbers)
-            self.filtered += found.filtered
-            self.illegal = self.illegal + found.illegal
-            yield found.numbers
+            legal = legal_rows(self.shard, self.predicate, start, stop)
+            self.legal += len(legal.numbers)
+            self.filtered += legal.filtered
+            self.illegal = self.illegal + legal.illegal
+            yield legal.numbers
 
     def behind(self, numbers: np.ndarray) -> int:
         """How many candidates are done with these rows, which come next."""
@@ -235,15 +235,15 @@ def _quantiles(shard: Shard, run: Spec, sizes: Sizes, keep: Keep, advance: Advan
     each, tally = len(split(shard.product)[1]), _Tally(shard, run.predicate())
     names, problems = given_names(shard), 0
     chunks = tally.chunks(sizes.chunk_rows * engine.widening())
-    found = in_order(partial(quantiles.spread, shard.candidates, each), chunks, sizes.threads)
+    spreads = in_order(partial(quantiles.spread, shard.candidates, each), chunks, sizes.threads)
 
     def noted() -> Iterator[list[quantiles.Distribution]]:
-        for numbers, some in found:
+        for numbers, some in spreads:
             yield some
             advance(tally.behind(numbers))
 
     for some in quantiles.by_group(noted(), sizes.chunk_rows):
-        first = np.array([one.group * each for one in some], np.int64)
+        first = np.array([spread.group * each for spread in some], np.int64)
         keep(given_columns(shard, names, first) | quantiles.columns(some))
         problems += len(some)
     advance(shard.stop - shard.start - tally.done)
@@ -257,22 +257,22 @@ def _best(shard: Shard, run: Spec, sizes: Sizes, keep: Keep, advance: Advance) -
     search = topk.TopK(
         shard.candidates, count, run.predicate(), times_us, sizes.best or topk.usual()
     )
-    each, found = len(search.inner), []
+    each, results = len(search.inner), []
     chunks = search.chunks(shard.start // each, shard.stop // each)
     for chunk, best in in_order(search.best_of, chunks, sizes.threads):
-        found.append(best)
+        results.append(best)
         advance(len(chunk) * each)
-    rows = np.concatenate([best.rows for best in found])
+    rows = np.concatenate([best.rows for best in results])
     rows = rows[topk.least_of(times_us(rows), rows // each, rows, count)]
     for start in range(0, max(len(rows), 1), sizes.chunk_rows):
         keep(_predicted(shard, run, rows[start : start + sizes.chunk_rows]))
-    filtered = sum(best.filtered for best in found)
-    illegal = by_reason(np.sum([best.illegal for best in found], axis=0))
+    filtered = sum(best.filtered for best in results)
+    illegal = by_reason(np.sum([best.illegal for best in results], axis=0))
     beaten = shard.stop - shard.start - len(rows) - filtered - sum(illegal.values())
     record = Record(
         shard.machine.name, shard.start, shard.stop, len(rows), filtered, illegal, beaten
     )
-    evaluated = sum(best.bracketed for best in found)
+    evaluated = sum(best.bracketed for best in results)
     return Written(record, Highlights(), evaluated, len(rows) + beaten - evaluated)
 
 

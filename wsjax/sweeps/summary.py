@@ -143,13 +143,13 @@ def _ranks(key: Sequence[np.ndarray]) -> np.ndarray:
 
 def _least(times: np.ndarray, start: int, stop: int, count: int) -> list[tuple[int, int]]:
     """Where in a problem's rows its least few distinct times are first, and how often."""
-    found, left = [], times[start:stop]
-    while len(found) < count and len(left):
+    least, left = [], times[start:stop]
+    while len(least) < count and len(left):
         time = left.min()
         others = left[left > time]
-        found.append((int(start + (times[start:stop] == time).argmax()), len(left) - len(others)))
+        least.append((int(start + (times[start:stop] == time).argmax()), len(left) - len(others)))
         left = others
-    return found
+    return least
 
 
 def _joined(before: Sequence[Leader], after: Sequence[Leader], each: int) -> tuple[Leader, ...]:

@@ -157,12 +157,12 @@ def _reaching(
         wanted &= stands_for > 0
         row = {name: column[problem] for name, column in given.items()}
         row |= {name: column[layout.reps[rep]] for name, column in table.items()}
-        found = jax.vmap(partial(_bracket, base, neutral=neutral, serial=serial))(row)
+        brackets = jax.vmap(partial(_bracket, base, neutral=neutral, serial=serial))(row)
         at = jnp.where(wanted, rep, words * WORD)
         # Of each group of representatives the least upper end stands for the group.
         return (
-            least_us.at[problem, at].set(below(found.least_us), mode="drop"),
-            most_us.at[problem, rep % groups].min(jnp.where(wanted, found.most_us, jnp.inf)),
+            least_us.at[problem, at].set(below(brackets.least_us), mode="drop"),
+            most_us.at[problem, rep % groups].min(jnp.where(wanted, brackets.most_us, jnp.inf)),
             looked.at[problem].add(jnp.where(wanted, stands_for, 0)),
         )
 
@@ -281,16 +281,16 @@ class TopK:
         if decisive:
             table = np.stack(list(decisive.values()))
             codes = np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)
-        found = []
+        parts = []
         for code in np.unique(codes):
             mine = np.flatnonzero(codes == code)
             key = {name: x[mine[0]].item() for name, x in decisive.items()}
-            found.append(self._best_of(problems[mine], key))
+            parts.append(self._best_of(problems[mine], key))
         return Best(
-            np.sort(np.concatenate([best.rows for best in found])),
-            sum(best.filtered for best in found),
-            np.sum([best.illegal for best in found], axis=0),
-            sum(best.bracketed for best in found),
+            np.sort(np.concatenate([best.rows for best in parts])),
+            sum(best.filtered for best in parts),
+            np.sum([best.illegal for best in parts], axis=0),
+            sum(best.bracketed for best in parts),
         )
 
     def families(self, key: Mapping[str, Any], start: int) -> Families:

@@ -163,8 +163,8 @@ def numbers(values: "pa.Array", choices: tuple[str, ...] = ()) -> np.ndarray:
     if not isinstance(values, pa.DictionaryArray):
         return values.to_numpy(zero_copy_only=False)
     position = {word: code for code, word in enumerate(choices)}
-    own = np.asarray([position[word] for word in values.dictionary.to_pylist()], dtype=np.int64)
-    return own[values.indices.to_numpy()]
+    codes = np.asarray([position[word] for word in values.dictionary.to_pylist()], dtype=np.int64)
+    return codes[values.indices.to_numpy()]
 
 
 def rows(columns: Mapping[str, "pa.Array"], positions: Sequence[int]) -> list[dict[str, Any]]:

@@ -39,9 +39,9 @@ MEND = "save the file as UTF-8"
 def metadata(machines: Iterable[Hardware], **texts: str) -> dict[str, str]:
     """What a file says of its origin: the versions, the machines' files, further `texts`."""
     files = {machine.name: machine.text or format_hardware(machine) for machine in machines}
-    own = {"schema_version": str(SCHEMA_VERSION), "version": __version__}
-    own |= {"hardware": json.dumps(files, ensure_ascii=False), **texts}
-    return {f"wsjax.{key}": value for key, value in own.items()}
+    held = {"schema_version": str(SCHEMA_VERSION), "version": __version__}
+    held |= {"hardware": json.dumps(files, ensure_ascii=False), **texts}
+    return {f"wsjax.{key}": value for key, value in held.items()}
 
 
 class Footer(NamedTuple):
@@ -60,18 +60,18 @@ def read_footer(path: Any) -> Footer | None:
     import pyarrow.parquet as pq
 
     try:
-        found = pq.read_metadata(path)
-        schema = found.schema.to_arrow_schema()
+        footer = pq.read_metadata(path)
+        schema = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         return None
     texts = {
         key.decode(errors="replace"): value.decode(errors="replace")
-        for key, value in (found.metadata or {}).items()
+        for key, value in (footer.metadata or {}).items()
         if key.startswith(b"wsjax.")
     }
     given = texts.pop(CHECKSUM_KEY, None)
-    whole = given == _checksum(schema, texts)
-    return Footer(texts, found.num_rows, whole) if whole or given is None else None
+    proved = given == _checksum(schema, texts)
+    return Footer(texts, footer.num_rows, proved) if proved or given is None else None
 
 
 def _checksum(schema: "pa.Schema", texts: Mapping[str, str]) -> str:
