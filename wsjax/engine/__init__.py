@@ -22,7 +22,6 @@ row whatever its chunk: resumed sweeps compare bytes.
 """
 
 from wsjax.engine.batch import (
-    SIZES,
     columns,
     evaluate,
     evaluate_rows,
@@ -35,7 +34,6 @@ from wsjax.engine.programs import (
     UNPROVED,
     WIDE,
     Inputs,
-    counted,
     floats,
     neutral_names,
     predict_row,
@@ -60,7 +58,6 @@ from wsjax.engine.rows import (
 
 __all__ = [
     "SHAPING",
-    "SIZES",
     "UNPROVED",
     "WIDE",
     "Axes",
@@ -73,7 +70,6 @@ __all__ = [
     "axes_of",
     "columns",
     "columns_at",
-    "counted",
     "digits",
     "evaluate",
     "evaluate_rows",

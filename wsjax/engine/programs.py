@@ -357,10 +357,8 @@ def _rates(packed: Packed, times_us: Num[Array, " rows"]) -> Float[Array, " rows
     return rate(inputs.configuration, jnp.real(times_us))
 
 
-def counted(p: Pipeline) -> Pipeline:
-    """A pipeline with counts and choices as whole numbers."""
-    counts = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
-    return p._replace(**{name: getattr(p, name).astype(int) for name in counts})
+WHOLE_NUMBERS = ("k_tiles", "tiles", "stages", "schedule", "dma_warps", "mma_in_flight")
+"""Of a pipeline, for the recurrences."""
 
 
 class Open(NamedTuple):
@@ -376,7 +374,8 @@ def opened(inputs: Inputs) -> Open:
     """The rows of full columns, for `settled`."""
 
     def row_of(i: Inputs) -> Open:
-        p = counted(kernel(floats(i.configuration), i.machine).full)
+        p = kernel(floats(i.configuration), i.machine).full
+        p = p._replace(**{name: getattr(p, name).astype(int) for name in WHOLE_NUMBERS})
         none = Outcome(0.0, 0.0, 0.0)
         return Open(p, predict_row(i.configuration, i.machine, i.legal, none).prediction)
 

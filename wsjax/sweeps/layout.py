@@ -65,7 +65,11 @@ USUAL_ROWS = ShardRows()
 def layout(run: Spec, shard_rows: int | None = None, sizes: ShardRows = USUAL_ROWS) -> list[Shard]:
     """All files of a sweep, in order. InputError if it can't be partitioned as it says, or has too
     many files."""
-    plans = [_plan(run, machine, shard_rows, sizes) for machine in run.hardware]
+    plans = []
+    for machine in run.hardware:
+        candidates = _candidates(run, machine)
+        rows = sizes.of(run, candidates.product, shard_rows)
+        plans.append(_Plan(candidates, _bounds(run, candidates.product), rows))
     if (count := sum(plan.files() for plan in plans)) > FILES_MAX:
         raise InputError(_too_many(run, plans, count, sizes))
     names = run.output.partition_by
@@ -119,12 +123,6 @@ class _Plan(NamedTuple):
         for first, last in pairwise(self.bounds):
             for start in range(first, last, self.rows):
                 yield _shard(run, self.candidates, start, min(start + self.rows, last))
-
-
-def _plan(run: Spec, machine: Hardware, shard_rows: int | None, sizes: ShardRows) -> _Plan:
-    candidates = _candidates(run, machine)
-    rows = sizes.of(run, candidates.product, shard_rows)
-    return _Plan(candidates, _bounds(run, candidates.product), rows)
 
 
 def _candidates(run: Spec, machine: Hardware) -> Candidates:

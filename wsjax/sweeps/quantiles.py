@@ -78,7 +78,13 @@ def distributions(groups: np.ndarray, times_us: np.ndarray) -> list[Distribution
     bins = np.floor(GRID * np.log2(np.maximum(times_us, LEAST_US))).astype(np.int64)
     bins = np.minimum(bins, LOWEST + BINS - 1)
     starts = [0, *(np.flatnonzero(np.diff(groups)) + 1), len(groups)]
-    return [_distribution(groups, times_us, bins, *share) for share in pairwise(starts)]
+    spreads = []
+    for start, stop in pairwise(starts):
+        times, held = times_us[start:stop], bins[start:stop]
+        lowest = held.min()
+        times_held = np.bincount(held - lowest)
+        spreads.append(counted(groups[start], times.min(), times.max(), times_held, lowest))
+    return spreads
 
 
 def columns(spreads: Sequence[Distribution]) -> dict[str, "pa.Array"]:
@@ -114,16 +120,6 @@ def counted(
     """That of a group whose bins from `lowest` on hold so many times."""
     held = np.flatnonzero(counts)
     return Distribution(int(group), float(least), float(greatest), lowest + held, counts[held])
-
-
-def _distribution(
-    groups: np.ndarray, times_us: np.ndarray, bins: np.ndarray, start: int, stop: int
-) -> Distribution:
-    times_us, bins = times_us[start:stop], bins[start:stop]
-    lowest = bins.min()
-    return counted(
-        groups[start], times_us.min(), times_us.max(), np.bincount(bins - lowest), lowest
-    )
 
 
 def spread(candidates: Candidates, each: int, numbers: np.ndarray) -> list[Distribution]:
