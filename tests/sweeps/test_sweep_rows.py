@@ -43,23 +43,23 @@ SMS, DEPENDS = "sms = [66, 132]", "smem_bytes_per_sm = [65536, 232448]"
 def test_rows_are_those_that_are_worked_out_one_by_one(machine, dtypes, where, laid, judged):
     run = parse_spec(TEXT.format(machine=machine, dtypes=dtypes, where=where), "trials.toml")
     (shard,) = layout(run)
-    source, product, predicate = shard.source, shard.product, run.predicate()
-    assert (kernels_of(source) is not None) is laid
-    assert (_verdicts(source, predicate) is not None) is judged
+    candidates, product, predicate = shard.candidates, shard.product, run.predicate()
+    assert (kernels_of(candidates) is not None) is laid
+    assert (_verdicts(candidates, predicate) is not None) is judged
 
     numbers = np.arange(len(product))
     rows = product.take(numbers)
-    own = source.hardware.facts._asdict() | source.hardware.parameters._asdict()
+    own = candidates.hardware.facts._asdict() | candidates.hardware.parameters._asdict()
     facts = {name: rows[name] for name in shard.swept if name in Facts._fields}
     known = {name: rows[name] for name in product.names if name in COLUMNS}
-    resolved = resolve(known, source.hardware.facts._replace(**facts))
-    outside = intervals.outside(source.hardware, resolved, len(numbers))
+    resolved = resolve(known, candidates.hardware.facts._replace(**facts))
+    outside = intervals.outside(candidates.hardware, resolved, len(numbers))
     for name in shard.swept:
         outside |= rows[name] != own[name]
 
     assert predicate is not None
     wanted = rows | resolved._asdict()
-    reasons = source._reasons(numbers)
+    reasons = candidates._reasons(numbers)
     passes = predicate.mask(wanted, len(numbers))
     start, stop = 5, len(numbers) - 7
     kept = legal_rows(shard, predicate, start, stop)
@@ -72,7 +72,7 @@ def test_rows_are_those_that_are_worked_out_one_by_one(machine, dtypes, where, l
     )
 
     for chosen in (legal, legal[::-1], legal[3:4], numbers):
-        columns, unbacked = columns_of(source, chosen)
+        columns, unbacked = columns_of(candidates, chosen)
         np.testing.assert_array_equal(unbacked, outside[chosen])
         assert {*columns} == {*wanted}
         for name, values in columns.items():
