@@ -141,6 +141,7 @@ def test_defaults():
         **{"math_warps": 4, "mma_in_flight": 0, "accum": 0, "schedule": 1, "cluster_m": 1},
         **{
             "cluster_n": 1,
+            "scheduler": 0,
             "split_k": 1,
             "group_m": 1,
             "grid_ctas": 0,

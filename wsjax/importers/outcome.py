@@ -51,7 +51,7 @@ _NAMES = {
     r"|\db?f16gemm",
 }
 _PATTERNS = {reason: re.compile(pattern) for reason, pattern in _NAMES.items()}
-_SCHEDULERS = ("streamk", "stream_k", "stream-k", "heuristic")
+_SCHEDULERS = ("streamk", "heuristic")
 REASONS = {
     "failed": "did not run",
     "incorrect": "ran, with a wrong result",

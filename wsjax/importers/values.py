@@ -47,7 +47,9 @@ _NAMESPACE = re.compile(
     re.I,
 )
 _DTYPES = {word: ours for ours, words in _SYNONYMS.items() for word in words.split()}
-_L2 = {"flushed": "cold", "flush": "cold", "hot": "warm"}
+_LOWERED = ("schedule", "scheduler", "write_back", "l2_state")
+_OURS = {"flushed": "cold", "flush": "cold", "hot": "warm"}
+_OURS |= {"stream_k": "streamk", "stream-k": "streamk", "split_k": "splitk"}
 _ACCUMULATORS = {"fp32": "f32", "fp16": "f16", "tf32": "f32", "s32": "f32", "int32": "f32"}
 BLAS_LAYOUTS = {"nn": "tt", "nt": "tn", "tn": "nt", "tt": "nn"}
 """Column-major words to ours: their t is A stored [M, K], their n is B stored [N, K]."""
@@ -185,4 +187,4 @@ def ours(column: str, word: object) -> object:
     if column.startswith("dtype"):
         return dtype(text)
     low = text.lower()
-    return _L2.get(low, low) if column in ("schedule", "write_back", "l2_state") else text
+    return _OURS.get(low, low) if column in _LOWERED else text

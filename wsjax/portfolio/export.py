@@ -68,6 +68,7 @@ LETTERS = {
     "accum": "",
     "cluster_m": "cm",
     "cluster_n": "cn",
+    "scheduler": "",
     "split_k": "k",
     "grid_ctas": "grid",
     "write_back": "",

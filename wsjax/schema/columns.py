@@ -22,6 +22,9 @@ DTYPE_BYTES = (4, 4, 2, 2, 1, 1, 1)
 ACCUMS = ("f32", "f32_fast", "f32_promoted", "f16")
 """Sums of products: in 32 bits (s32 of int8); of fp8 at the MMA's own precision; of fp8 added up in
 further f32 registers each 128 of k; in 16 bits."""
+SCHEDULERS = ("persistent", "none", "splitk", "streamk", "heuristic")
+"""How output tiles come to CTAs, in CUTLASS's words: one after the other; a CTA each (`serial`); k
+split over `split_k` CTAs; tiles cut where CTAs run out (stream-K); either, as CUTLASS chooses."""
 PROMOTED = ACCUMS.index("f32_promoted")
 LAYOUTS = ("nn", "nt", "tn", "tt")
 """First letter: A stored [M,K] (n) or [K,M] (t); second: B stored [K,N] (n) or [N,K] (t)."""
@@ -142,6 +145,7 @@ COLUMNS: dict[str, Column] = {
         Column("schedule", "how a CTA's output tiles follow each other", "persistent", SCHEDULES),
         Column("cluster_m", "CTAs of a cluster along m", 1),
         Column("cluster_n", "CTAs of a cluster along n", 1),
+        Column("scheduler", "how tiles come to CTAs, see SCHEDULERS", "persistent", SCHEDULERS),
         Column("split_k", "CTAs that share one output tile's k", 1),
         Column("group_m", "rows of tiles that the raster order groups", 1),
         Column("grid_ctas", "CTAs launched; 0: as many as the SMs hold", 0, minimum=0),
@@ -185,6 +189,7 @@ class Configuration(NamedTuple):
     schedule: Any
     cluster_m: Any
     cluster_n: Any
+    scheduler: Any
     split_k: Any
     group_m: Any
     grid_ctas: Any

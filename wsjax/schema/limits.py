@@ -30,6 +30,7 @@ from wsjax.schema.columns import (
     DTYPES,
     LAYOUTS,
     PROMOTED,
+    SCHEDULERS,
     SCHEDULES,
     Configuration,
     with_defaults,
@@ -161,6 +162,7 @@ def checks(
     return (
         ("not_modelled", c.cluster_m * c.cluster_n <= facts.cluster_ctas_max),
         ("not_modelled", c.split_k == 1),
+        ("not_modelled", c.scheduler < SCHEDULERS.index("streamk")),
         ("not_modelled", c.accum != ACCUMS.index("f16")),
         ("not_modelled", rate > 0),
         ("block_multiple", divides(facts.mma_m, tile_m)),
@@ -216,6 +218,8 @@ def why(reason: str | int, c: Configuration, facts: Facts) -> str:
             return f"not modelled: cluster {c.cluster_m}x{c.cluster_n}; {of}"
         if c.split_k > 1:
             return f"not modelled: split_k = {c.split_k}; only 1 is"
+        if c.scheduler >= SCHEDULERS.index("streamk"):
+            return f"not modelled: scheduler {SCHEDULERS[c.scheduler]} divides output tiles"
         if c.accum == ACCUMS.index("f16"):
             return "not modelled: accum f16; f32, f32_fast and f32_promoted are"
         return f"not modelled: the hardware file has no compute_ratio for {DTYPES[c.dtype_in]}"
