@@ -11,7 +11,7 @@ import numpy as np
 
 from wsjax.importers import values
 from wsjax.importers.values import BLAS_LAYOUTS, scalars
-from wsjax.schema import DTYPE_BYTES, DTYPES, Facts, deepest_stages
+from wsjax.schema import DTYPE_BYTES, DTYPES, WARPGROUP, Facts, deepest_stages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,8 +34,6 @@ _TEMPLATE = re.compile(
 _CORE = re.compile(r"(?P<accumulator>[shdi])(?P<instruction>\d*)(?P<math>[a-z]*\d*)gemm")
 _LETTERS = {"s": "f32", "h": "f16", "d": "f64", "i": "s32"}
 _TYPE = re.compile(r"(?:b?f|tf|s|u|fe|e)\d+(?:m\d)?")
-WARPGROUP = 4
-"""Warps of a consumer group."""
 
 
 @lru_cache(maxsize=100_000)

@@ -28,6 +28,7 @@ from wsjax.schema import (
     DTYPE_BYTES,
     DTYPES,
     SCHEDULES,
+    WARPGROUP,
     Facts,
     deepest_stages,
     sizes,
@@ -54,7 +55,6 @@ SM90_SCHEDULES = {
 SM100_SCHEDULES = {"persistent": "*1sm*"}
 WRITES = {"tma": "tma", "direct": "nosmem"}
 ALIGNMENT_BYTES = 16
-WARPGROUP = 4
 REGISTERS_MAX = 255
 """Of a thread; a machine that has more keeps sums in tensor memory, as Blackwell does."""
 CUTLASS = re.compile(r"cutlass\w+")

@@ -53,7 +53,8 @@ OVERHEAD_REGISTERS = 32
 DEEPEST_RING = 32
 NO_CAP = 2**31
 WARPGROUP = 4
-"""`mma_warps` of machines that load by TMA."""
+"""Warps of a consumer group where these issue matrix instructions together (`mma_warps`): on Hopper
+and later, which load by TMA."""
 TMA_BYTES = 16
 """What the rows of a matrix must be a multiple of for TMA."""
 
