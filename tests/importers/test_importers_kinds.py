@@ -505,7 +505,7 @@ LONG_LINE = """
 import sys
 from wsjax.errors import InputError
 from wsjax.importers import read, read_own
-for function in (read, read_own):
+for function in (read, lambda path: read_own(path, {})):
     try:
         function(sys.argv[1])
         print("read")
