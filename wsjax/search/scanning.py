@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.extend import core
 
 from wsjax import engine
@@ -277,10 +278,19 @@ def _step(step: core.JaxprEqn, given: Sequence[Any]) -> list[Any]:
             return _run(step.params[name], given)
     if operation := OPERATIONS.get(primitive.name):
         return [operation(*given)]
+    clips = step.params.get("mode") == lax.GatherScatterMode.CLIP
+    if primitive.name == "gather" and clips and {*step.params["slice_sizes"]} == {1}:
+        return [_cells(*map(np.asarray, given)).reshape(step.outvars[0].aval.shape)]
     if shaped := SHAPED.get(primitive.name):
         return [shaped(*map(np.asarray, given), **step.params)]
     found = primitive.bind(*map(jnp.asarray, given), **step.params)
     return list(map(np.asarray, found if primitive.multiple_results else [found]))
+
+
+def _cells(table: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """The cells of a table at (rows, dimensions) positions; those outside are the nearest inside,
+    as `table[...]` of JAX takes them."""
+    return table[tuple(np.clip(positions, 0, np.array(table.shape) - 1).T)]
 
 
 def _broadcast(
