@@ -16,7 +16,8 @@ from jax.extend import core
 
 from wsjax import engine
 from wsjax.deadlines import Deadline, until
-from wsjax.engine import Inputs
+from wsjax.engine import Inputs, floats
+from wsjax.model import exchange_us, kernel, lower_bound
 from wsjax.schema import KERNEL, Configuration, smem_bytes
 from wsjax.search.criteria import NOT_MODELLED, Task, array_terms, violations
 
@@ -252,7 +253,10 @@ def _figures(inputs: Inputs) -> dict[str, Any]:
         figures = {"time_us": p.time_us, "math_wait_us": p.math_wait_us}
         known = {name: jnp.where(row.time_exact, x, jnp.nan) for name, x in figures.items()}
         known["dma_wait_us"] = jnp.where(row.all_exact, p.dma_wait_us, jnp.nan)
-        return known | {"least_us": engine.bracket(i.configuration, i.machine).least_us}
+        parts = kernel(floats(i.configuration), i.machine)
+        rest_us = parts.launch_us + exchange_us(parts.full, parts.first, parts.last)
+        least_us = jnp.where(row.time_exact, p.time_us, rest_us + lower_bound(parts.full))
+        return known | {"least_us": least_us}
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
 
