@@ -32,7 +32,7 @@ CORRELATED = 0.95
 FEWEST_ROWS = 20
 """How many rows a fit of as many parameters or more needs: priors hold what they do not tell."""
 FEWEST_PROBLEMS = 20
-"""From how many held-out problems the spread of times is taken."""
+"""From how many held-out problems the spread of times is taken; a fit of fewer is warned of."""
 
 
 class Fitted(NamedTuple):
@@ -76,6 +76,19 @@ class Calibration:
     def undetermined(self) -> list[str]:
         """The parameters that the rows do not determine."""
         return [p.name for p in self.parameters if p.status in ("undetermined", "no effect")]
+
+    @property
+    def few_problems(self) -> str:
+        """A warning if the rows are of few problems, else "": others may not be predicted better
+        than before, however many the rows are."""
+        problems = self.training.problems
+        if problems >= FEWEST_PROBLEMS:
+            return ""
+        return (
+            f"warning: fitted to {problems} problem{'s' if problems > 1 else ''}; below "
+            f"{FEWEST_PROBLEMS}, others may be predicted no better than by the start: "
+            "measure a few rows of each of more problems"
+        )
 
 
 def calibrate(

@@ -1,26 +1,25 @@
 """A machine as the lines of its TOML file."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wsjax.hardware.machine import Hardware
 from wsjax.hardware.parameters import INF
 from wsjax.hardware.sections import FAMILY, unused_key
-from wsjax.schema import Facts
+from wsjax.schema import Facts, toml_value
 
 
 def lines(hardware: Hardware) -> Iterator[str]:
     """The file's lines: facts, then tables; those that only a calibration fills may be absent."""
     unused = unused_key(hardware.compute_basis)
     default = Facts._field_defaults
-    yield f"name = {_value(hardware.name)}"
+    yield f"name = {toml_value(hardware.name)}"
     if hardware.note:
-        yield f"note = {_value(hardware.note)}"
-    yield f"calibrated = {_value(hardware.calibrated)}"
+        yield f"note = {toml_value(hardware.note)}"
+    yield f"calibrated = {toml_value(hardware.calibrated)}"
     yield from (f"{k} = {v}" for k, v in hardware.facts._asdict().items() if v != default.get(k))
     yield from (f"{k} = {v!r}" for k, v in hardware.peaks._asdict().items() if v != INF)
-    yield f"compute_basis = {_value(hardware.compute_basis)}"
+    yield f"compute_basis = {toml_value(hardware.compute_basis)}"
     values = {
         k: float(v) for k, v in hardware.parameters._asdict().items() if k != unused or v != INF
     }
@@ -38,15 +37,4 @@ def lines(hardware: Hardware) -> Iterator[str]:
 def _table(name: str, entries: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield f"[{name}]"
-    yield from (f"{key} = {_value(value)}" for key, value in entries.items())
-
-
-def _value(value: Any) -> str:
-    """A value as TOML spells it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    return repr(value)
+    yield from (f"{key} = {toml_value(value)}" for key, value in entries.items())

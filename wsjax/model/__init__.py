@@ -33,10 +33,10 @@ of events for Z3 in `wsjax.search` (`kernel`), sweeps that keep the fastest rows
 
 **To add a term**, such as "loads are slower when m is odd":
 
-1. `wsjax/hardware/parameters.py`: a field of `Parameters` with the value that makes the term
-   vanish, and its entry in `PARAMETERS`, at the same place: unit, meaning, that neutral value, and
-   a typical one as a weak prior. Hardware files, sweeps, calibration, ablation and `explain`
-   know it from there. `family=True` if it belongs to how a kernel is written.
+1. `wsjax/hardware/parameters.py`: a field of `Parameters`; its default is the value that makes
+   the term vanish, and its annotation says unit, meaning, and a typical value as a weak prior.
+   Hardware files, sweeps, calibration, ablation and `explain` know it from there.
+   `family=True` if it belongs to how a kernel is written.
 2. `durations` or `traffic`: the term, through `scaled(p.my_cost, amount)` or behind
    `is_number(p.my_cost, neutral)`, so that machines without it compile and run as before; and a
    line in the module's equations. A duration that two waves have differently goes through
