@@ -135,15 +135,6 @@ def test_only_what_is_asked_for_is_fitted(table):
     assert set(one.hardware.standard_errors) == {"launch_us"}
 
 
-@pytest.mark.parametrize(
-    ("problems", "warned"), [(1, "1 problem;"), (19, "19 problems;"), (20, "")]
-)
-def test_a_fit_of_few_problems_is_warned_of(found, problems, warned):
-    few = replace(found, training=replace(found.training, problems=problems))
-    assert warned in few.few_problems
-    assert bool(few.few_problems) == bool(warned)
-
-
 def test_fifty_rows_adapt_another_machine(found, truth):
     """A machine that differs in a few parameters: better than before, and no wild values."""
     other = replace(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from paths import DATA
 
-from wsjax.fit import identify, measured, priors, rounds
+from wsjax.fit import few_problems, identify, measured, priors, rounds
 from wsjax.fit import least_squares as fit
 from wsjax.hardware.machine import Hardware, load_hardware
 from wsjax.hardware.parameters import PARAMETERS
@@ -84,3 +84,11 @@ def test_degrees_of_freedom_are_those_of_a_ridge_regression():
     hat = slopes @ np.linalg.inv(slopes.T @ slopes + np.eye(5)) @ slopes.T
     assert identify.degrees(slopes) == pytest.approx(np.trace(hat))
     assert identify.degrees(np.zeros((3, 5))) == 0
+
+
+@pytest.mark.parametrize(
+    ("problems", "warned"), [(1, "1 problem;"), (19, "19 problems;"), (20, "")]
+)
+def test_a_fit_of_few_problems_is_warned_of(problems, warned):
+    assert warned in few_problems(problems)
+    assert bool(few_problems(problems)) == bool(warned)

@@ -204,8 +204,8 @@ def _show_calibration(calibration: "Calibration", out: Path, held_out: float) ->
         print(f"left out: {fit.excluded_text(calibration.excluded)}")
     if held_out and calibration.held_out is None:
         print(f"no problem is held out by --held-out {held_out:g}: the figures are of fitted rows")
-    if calibration.few_problems:
-        print(calibration.few_problems)
+    if warning := fit.few_problems(calibration.training.problems):
+        print(warning)
     rows, count = calibration.training.rows, f"{calibration.fitted_rows:,}"
     fitted = f"a sample of {count} of {rows:,}" if calibration.fitted_rows < rows else count
     print(f"{fitted} rows fitted in {calibration.seconds:.1f} s; written to {out}")

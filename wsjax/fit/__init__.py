@@ -1,7 +1,7 @@
 """Measurements -> a machine's parameters."""
 
 from wsjax.fit.ablation import ablate
-from wsjax.fit.calibration import Calibration, calibrate
+from wsjax.fit.calibration import Calibration, calibrate, few_problems
 from wsjax.fit.measured import excluded_text
 from wsjax.fit.metrics import Metrics
 from wsjax.fit.priors import PRIOR_HEADINGS, prior_cells
@@ -41,6 +41,7 @@ __all__ = [
     "calibrate",
     "cells",
     "excluded_text",
+    "few_problems",
     "metrics_rows",
     "parameter_cells",
     "prepare",

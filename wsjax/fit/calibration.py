@@ -77,19 +77,6 @@ class Calibration:
         """The parameters that the rows do not determine."""
         return [p.name for p in self.parameters if p.status in ("undetermined", "no effect")]
 
-    @property
-    def few_problems(self) -> str:
-        """A warning if the rows are of few problems, else "": others may not be predicted better
-        than before, however many the rows are."""
-        problems = self.training.problems
-        if problems >= FEWEST_PROBLEMS:
-            return ""
-        return (
-            f"warning: fitted to {problems} problem{'s' if problems > 1 else ''}; below "
-            f"{FEWEST_PROBLEMS}, others may be predicted no better than by the start: "
-            "measure a few rows of each of more problems"
-        )
-
 
 def calibrate(
     table: Any,
@@ -182,6 +169,18 @@ def calibrate(
     hardware = replace(fitted, calibration=record)
     hardware = replace(hardware, text=format_hardware(hardware))
     return replace(result, hardware=hardware, seconds=time.perf_counter() - began)
+
+
+def few_problems(problems: int) -> str:
+    """A warning where a fit saw few problems, else "": others may then not be predicted better than
+    before, however many the rows are."""
+    if problems >= FEWEST_PROBLEMS:
+        return ""
+    return (
+        f"warning: fitted to {problems} problem{'s' if problems != 1 else ''}; below "
+        f"{FEWEST_PROBLEMS}, others may be predicted no better than by the start: "
+        "measure a few rows of each of more problems"
+    )
 
 
 def _parameters(start: Hardware, found: "rounds.Fit") -> tuple[Fitted, ...]:
