@@ -40,15 +40,15 @@ browser: .venv/ready-dev
 TABLES ?= ../shared/data/h200
 H200 := wsjax/hardware/h200
 CUTLASS := $(TABLES)/cutlass_ws.csv.gz $(TABLES)/cutlass_ws_more.csv.gz
-KINDS := $(TABLES)/cutlass_fp8.csv.gz $(TABLES)/cutlass_cluster.csv.gz $(TABLES)/cutlass_batched.csv.gz
+KINDS := $(TABLES)/cutlass_ws_2.csv.gz $(TABLES)/cutlass_fp8.csv.gz $(TABLES)/cutlass_cluster.csv.gz $(TABLES)/cutlass_batched.csv.gz
 KINDS_FREE := spill_throughput_bytes_per_us,promotion_us,promotion_hidden,multicast_cost,cluster_latency_us,launch_cluster_us
 FIX := load_startup_us,compute_startup_us,sync_us,clock_rise
 calibrate: .venv/ready
-	$(BIN)/wsjax calibrate $(TABLES)/gemm_ws.csv.gz --fix $(FIX) \
+	$(BIN)/wsjax calibrate $(TABLES)/gemm_ws.csv.gz --fix $(FIX) --residual \
 		--start $(H200)-datasheet.toml --out $(H200)-gluon.toml
 	$(BIN)/wsjax calibrate $(CUTLASS) --fix $(FIX) \
 		--start sweeps/h200-cutlass-start.toml --out $(H200)-cutlass.toml
-	$(BIN)/wsjax calibrate $(CUTLASS) $(KINDS) --free $(KINDS_FREE) \
+	$(BIN)/wsjax calibrate $(CUTLASS) $(KINDS) --free $(KINDS_FREE) --residual \
 		--start $(H200)-cutlass.toml --out $(H200)-cutlass.toml
 
 .venv/ready: pyproject.toml

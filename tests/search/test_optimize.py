@@ -351,8 +351,10 @@ def test_an_answer_says_whether_it_is_extrapolated(small_space):
 
 @pytest.mark.parametrize("name", ["h200", "a100-sxm", "a6000-paper"])
 def test_closed_forms_without_compilation_are_the_compiled_ones(name):
-    """On kernels drawn from the default space; NaN only where no formula is proved."""
+    """On kernels drawn from the default space; NaN only where no formula is proved. A learned
+    correction is computed in float32."""
     machine = load_hardware(name)
+    relative = 1e-5 if machine.residual else 1e-12
     problem = {"m": 1000, "n": 4096, "k": 2048}
     task = Task(load_space(), problem, machine, parse_objective("time"), ())
     c = task.configurations(np.random.default_rng(0).choice(len(task.space), 300, replace=False))
@@ -364,7 +366,7 @@ def test_closed_forms_without_compilation_are_the_compiled_ones(name):
     for figure, values in formulas.items():
         known = np.isfinite(values)
         compiled = getattr(exact, figure)
-        np.testing.assert_allclose(values[known], compiled[known], rtol=1e-12, atol=1e-9)
+        np.testing.assert_allclose(values[known], compiled[known], rtol=relative, atol=1e-9)
         closed = exact.method == METHODS.index("closed")
         assert known[closed].all()
 

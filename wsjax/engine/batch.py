@@ -28,6 +28,8 @@ from wsjax.engine.programs import (
     Inputs,
     Packed,
     Prediction,
+    factors,
+    factors_of_few,
     formulas,
     neutral_names,
     opened,
@@ -36,7 +38,7 @@ from wsjax.engine.programs import (
 )
 from wsjax.engine.rows import Candidates, host, lengthened, on_one_device, over_devices
 from wsjax.errors import WsjaxError
-from wsjax.hardware import Hardware, check_rates
+from wsjax.hardware import Hardware, Head, check_rates
 from wsjax.model import SERIAL, Machine, Outcome, Pipeline, simulate_queue, solve
 from wsjax.schema import DTYPE_BYTES, METHODS, Configuration, Facts
 
@@ -73,7 +75,8 @@ def evaluate(
     """
     check_rates(hardware, (overrides or {}).keys())
     inputs, rows = columns(configurations, hardware, overrides, legal_override)
-    computed = _evaluate(_given(inputs, rows, single=single), fields)
+    head = None if overrides else hardware.head
+    computed = _evaluate(_given(inputs, rows, head, single=single), fields)
     return Prediction(**{**dict.fromkeys(Prediction._fields), **computed})
 
 
@@ -94,7 +97,10 @@ def times_on_device(candidates: Candidates, numbers: np.ndarray) -> tuple[jax.Ar
     feed = _numbered(candidates, numbers)
     with jax.enable_x64(True):
         part = feed.part(0, feed.rows, feed.size)
-        times = on_one_device(jnp.real(formulas(part, PAIRS[0], feed.form)[PAIRS[0]]), 0)
+        times = jnp.real(formulas(part, PAIRS[0], feed.form)[PAIRS[0]])
+        if feed.head:
+            times *= factors(part, times, feed.head)
+        times = on_one_device(times, 0)
         unproved = np.unpackbits(np.asarray(jnp.packbits(times == UNPROVED)), count=feed.rows)
     return times, np.flatnonzero(unproved)
 
@@ -107,7 +113,8 @@ def times_us(
     """Only the time of every row, in µs, NaN where it is illegal: the hot path of `evaluate`."""
     check_rates(hardware, (overrides or {}).keys())
     inputs, rows = columns(configurations, hardware, overrides)
-    return _evaluate(_given(inputs, rows), ("time_us",))["time_us"]
+    head = None if overrides else hardware.head
+    return _evaluate(_given(inputs, rows, head), ("time_us",))["time_us"]
 
 
 def widening() -> int:
@@ -128,18 +135,20 @@ class _Feed(NamedTuple):
     """The rows at some positions, as columns in memory."""
     form: Form
     """The program that takes them."""
+    head: Head | None
+    """What corrects their times."""
     early: int = 0
     """Rows by which parts begin before multiples of the size."""
 
 
-def _given(inputs: Inputs, rows: int, *, single: bool = False) -> _Feed:
+def _given(inputs: Inputs, rows: int, head: Head | None, *, single: bool = False) -> _Feed:
     """Rows whose columns are in memory; few take a program in which all is data, and so but one."""
 
     def few(start: int, stop: int, size: int) -> Packed:
         return pack(inputs.spread(np.minimum(np.arange(start, start + size), stop - 1)))
 
     if rows < CHUNKS[0]:
-        return _Feed(rows, FEW, few, inputs.take, Form(single=single))
+        return _Feed(rows, FEW, few, inputs.take, Form(single=single), head)
     packed = pack(inputs)
 
     def part(start: int, stop: int, size: int) -> Packed:
@@ -150,7 +159,7 @@ def _given(inputs: Inputs, rows: int, *, single: bool = False) -> _Feed:
     alone = not np.ndim(schedule) and int(schedule) == SERIAL
     form = Form(alone, neutral_names(inputs.machine.parameters), single)
     size, early = _size(rows, CHUNKS), _early(packed.columns)
-    return _Feed(rows, size, part, inputs.take, form, early)
+    return _Feed(rows, size, part, inputs.take, form, head, early)
 
 
 def _early(columns: Sequence[np.ndarray]) -> int:
@@ -173,7 +182,7 @@ def _numbered(candidates: Candidates, numbers: np.ndarray) -> _Feed:
     rows = len(numbers)
     form = Form(candidates.schedule == SERIAL, candidates.neutral, candidates.single)
     sizes = (*CHUNKS[:-1], CHUNKS[1] * widening())
-    return _Feed(rows, _size(rows, sizes), part, at, form)
+    return _Feed(rows, _size(rows, sizes), part, at, form, candidates.head)
 
 
 def _evaluate(feed: _Feed, fields: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -233,10 +242,16 @@ def _formulas(feed: _Feed, results: dict[str, np.ndarray]) -> None:
         with jax.enable_x64(True):
             part = feed.part(start, stop, feed.size)
             computed = formulas(part, tuple(results), feed.form, few=feed.size == FEW)
+            times = next(x for names, x in computed.items() if names[0] == "time_us")
+            make = factors_of_few if feed.size == FEW else factors
+            factor = make(part, times, feed.head) if feed.head else None
         for names, values in computed.items():
             held: Any = np.asarray(values)[: stop - start]
             for name, column in zip(names, (held.real, held.imag), strict=False):
                 results[name][start:stop] = column
+        if factor is not None:
+            some = {name: column[start:stop] for name, column in results.items()}
+            _correct(some, np.asarray(factor)[: stop - start])
 
     list(_threads().map(run, range(-feed.early, feed.rows, feed.size)))
 
@@ -256,6 +271,9 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
             pipeline, prediction = opened(full)
             outcome, scanned = outcomes(pipeline, len(queue))
             exact = settled(jax.tree.map(np.asarray, prediction), full.configuration, outcome)
+            if feed.head:
+                factor = np.asarray(factors_of_few(pack(full), exact.time_us, feed.head))
+                exact = Prediction(**_correct(exact._asdict(), factor))
         method = np.where(scanned, METHODS.index("scan"), METHODS.index("periodic"))
         return rows[queue], jax.tree.map(
             itemgetter(slice(len(queue))), exact._replace(method=method)
@@ -263,6 +281,16 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
 
     todo = queues(stages, steps)
     yield from (_threads().map if len(todo) > 1 else map)(settle, todo)
+
+
+def _correct(columns: dict[str, np.ndarray], factor: np.ndarray) -> dict[str, np.ndarray]:
+    """Multiply times by a factor, in place; what it changes counts as steady."""
+    if "steady_us" in columns:
+        columns["steady_us"] += columns["time_us"] * (factor - 1.0)
+    columns["time_us"] *= factor
+    if "tflops" in columns:
+        columns["tflops"] /= factor
+    return columns
 
 
 def size_of(rows: int) -> int:

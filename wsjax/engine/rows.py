@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int, Int8
 
 from wsjax.engine.programs import Inputs, Packed, neutral_names, pack, reason_of, unpack
-from wsjax.hardware import Hardware, Parameters
+from wsjax.hardware import Hardware, Head, Parameters
 from wsjax.model import Machine
 from wsjax.schema import (
     COLUMNS,
@@ -234,6 +234,12 @@ class Candidates:
         parameters = self.hardware.parameters
         swept = {name: np.zeros(1) for name in parameters._fields if name in self.product.names}
         return neutral_names(parameters._replace(**swept))
+
+    @cached_property
+    def head(self) -> Head | None:
+        """What corrects the times of rows; nothing where the machine is swept."""
+        swept = {*Facts._fields, *Parameters._fields} & {*self.product.names}
+        return None if swept else self.hardware.head
 
     @cached_property
     def schedule(self) -> int | None:

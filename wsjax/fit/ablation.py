@@ -66,7 +66,7 @@ def ablate(
 
     Raises InputError if no problem is held out.
     """
-    machine = found.hardware
+    machine = found.hardware.physics
     fitted = [p.name for p in found.parameters if p.status == "fitted"]
     rows = measured.read(table, machine.facts, seed=seed)
     rows = rows.take(rounds.modelled(rows, machine))

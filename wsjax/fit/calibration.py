@@ -54,6 +54,8 @@ class Calibration:
     correlated: pairs of parameters whose errors have a correlation beyond `CORRELATED`: the rows
     know them only together.
     singular_values: of the Jacobian in units of the priors: what is below 1 the rows do not tell.
+    physics: figures of held-out problems, or of all where there are none, by the recurrences alone,
+    where a learned correction was tried; None where none was.
     fitted_rows: those of the sample. excluded: rows that were left out, by reason. rows: all that
     count, and what the fitted machine says of them; is_training: which of them are of problems that
     were fitted. correlation: of the errors of all parameters, in the order of `parameters`.
@@ -65,6 +67,7 @@ class Calibration:
     singular_values: tuple[float, ...] = field(repr=False)
     training: Metrics
     held_out: Metrics | None
+    physics: Metrics | None
     fitted_rows: int
     excluded: dict[str, int]
     seconds: float
@@ -86,6 +89,7 @@ def calibrate(
     fix: Collection[str] = (),
     free: Collection[str] = (),
     family_only: bool = False,
+    residual: bool = False,
     held_out: float = 0.2,
     seed: int = 0,
 ) -> Calibration:
@@ -97,8 +101,10 @@ def calibrate(
     so that 50 rows adapt it to another machine.
     name: of the fitted machine; default: the start's, with "-fitted".
     fix: parameters that keep the start's value. free: only these are fitted. family_only: only
-    those of the kernel family, on a machine that is known. held_out: the share of problems that
-    are kept out of the fit; 0 keeps none. seed: of the split, the sample and the starts.
+    those of the kernel family, on a machine that is known. residual: then learn a correction of
+    what the parameters leave (`wsjax.fit.residual`), which is kept if it lowers the mean error of
+    held-out problems. held_out: the share of problems that are kept out of the fit; 0 keeps none.
+    seed: of the split, the sample and the starts.
 
     What the rows do not determine is named, and held at its prior; where the rows contradict that,
     at its neutral value, with which its term vanishes. Of a large table a sample is fitted, spread
@@ -109,7 +115,7 @@ def calibrate(
     from wsjax.fit import priors, rounds
 
     began = time.perf_counter()
-    machine = load_hardware(start)
+    machine = load_hardware(start).physics
     chosen = priors.choose(machine, fix, free, family_only=family_only)
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"--seed {seed}: give a whole number from 0, such as 0")
@@ -144,7 +150,11 @@ def calibrate(
         spread={},
         note="",
     )
-    validated = validation.evaluate(rows, fitted)
+    fitted, validated, physics = (
+        _with_residual(rows, training, fitted, seed)
+        if residual
+        else (fitted, validation.evaluate(rows, fitted), None)
+    )
     wider = len(sample) / (len(sample) - found.degrees)
     spread = _spread(validated, ~training, found.predicted_error, wider)
     fitted = replace(fitted, spread=spread)
@@ -158,6 +168,7 @@ def calibrate(
         singular_values=tuple(found.singular_values.tolist()),
         training=figures[0],
         held_out=figures[1] if has else None,
+        physics=physics,
         fitted_rows=len(sample),
         excluded=excluded,
         seconds=0.0,
@@ -181,6 +192,30 @@ def few_problems(problems: int) -> str:
         f"{FEWEST_PROBLEMS}, others may be predicted no better than by the start: "
         "measure a few rows of each of more problems"
     )
+
+
+def _with_residual(
+    rows: Measured, training: np.ndarray, fitted: Hardware, seed: int
+) -> tuple[Hardware, validation.Validated, Metrics]:
+    """The machine with a learned correction if that lowers the held-out error, what it predicts,
+    and the figures without one."""
+    from wsjax.fit import residual
+
+    problems = len(np.unique(rows.problem[training]))
+    if training.sum() < residual.FEWEST_ROWS or problems < residual.FEWEST_PROBLEMS:
+        raise InputError(
+            f"{rows.table}: {training.sum():,} rows of {problems:,} problems are too few to learn "
+            f"from; measure {residual.FEWEST_ROWS:,} rows of {residual.FEWEST_PROBLEMS} problems, "
+            "or leave out --residual"
+        )
+    judged = ~training if (~training).any() else training
+    plain = validation.evaluate(rows, fitted)
+    physics = validation.metrics_of(plain, judged)
+    learned = residual.learn(rows.take(training), fitted, seed)
+    corrected = validation.evaluate(rows, learned)
+    if validation.metrics_of(corrected, judged).mape_pct < physics.mape_pct:
+        return learned, corrected, physics
+    return fitted, plain, physics
 
 
 def _parameters(start: Hardware, found: "rounds.Fit") -> tuple[Fitted, ...]:
@@ -246,4 +281,6 @@ def _record(result: Calibration, rows: Measured, start: Hardware) -> dict[str, A
             f"held_out_{key}": round(getattr(figures, key), 3)
             for key in ("mape_pct", "median_ape_pct", "p95_ape_pct")
         }
+    if result.physics is not None and result.hardware.residual:
+        record["physics_mape_pct"] = round(result.physics.mape_pct, 3)
     return record | {"undetermined": result.undetermined}

@@ -7,6 +7,7 @@ from wsjax.hardware.intervals import (
     bounds,
     extrapolation,
     family_defaults,
+    out_of_span,
     outside,
     resolve,
     resolve_one,
@@ -23,18 +24,24 @@ from wsjax.hardware.machine import (
     parse_hardware,
 )
 from wsjax.hardware.parameters import INF, PARAMETERS, Parameters
+from wsjax.hardware.residual import FEATURES, LIMIT, Head, Network, Residual, residual_of, shapes
 from wsjax.hardware.sections import unused_key
 from wsjax.hardware.starting import NewFacts, new_machine
 
 __all__ = [
     "BASIS_KEYS",
     "FACTS",
+    "FEATURES",
     "INF",
+    "LIMIT",
     "PARAMETERS",
     "Errors",
     "Hardware",
+    "Head",
+    "Network",
     "NewFacts",
     "Parameters",
+    "Residual",
     "backing",
     "bounds",
     "check_rates",
@@ -45,11 +52,14 @@ __all__ = [
     "hardware_names",
     "load_hardware",
     "new_machine",
+    "out_of_span",
     "outside",
     "parameter",
     "parse_hardware",
+    "residual_of",
     "resolve",
     "resolve_one",
+    "shapes",
     "spread",
     "unused_key",
 ]

@@ -12,6 +12,7 @@ LARGEST = 2**31
 SLOWEST, MOST = 1e-9, 1e12
 """The least rate and the greatest other parameter: days for what takes microseconds."""
 BASES = ("flops", "bytes")
+MOST_WIDTH = 4096
 
 Check = Callable[[str, Any], str]
 
@@ -113,6 +114,13 @@ def words(key: str, value: Any) -> str:
     """A list of texts."""
     good = isinstance(value, list) and all(isinstance(word, str) for word in value)
     return "" if good else f"expected a list of texts, not {shown(value)}"
+
+
+def widths(key: str, value: Any) -> str:
+    """The widths of a network's two hidden layers."""
+    pair = isinstance(value, list) and len(value) == 2
+    good = pair and all(type(width) is int and 1 <= width <= MOST_WIDTH for width in value)
+    return "" if good else f"expected two whole numbers from 1 to {MOST_WIDTH}, not {shown(value)}"
 
 
 def interval(key: str, value: Any) -> str:

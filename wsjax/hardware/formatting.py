@@ -1,5 +1,6 @@
 """A machine as the lines of its TOML file."""
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -7,6 +8,9 @@ from wsjax.hardware.machine import Hardware
 from wsjax.hardware.parameters import INF
 from wsjax.hardware.sections import FAMILY, unused_key
 from wsjax.schema import Facts, toml_value
+
+WIDTH = 100
+"""Characters a line of a network's numbers."""
 
 
 def lines(hardware: Hardware) -> Iterator[str]:
@@ -32,6 +36,12 @@ def lines(hardware: Hardware) -> Iterator[str]:
     for name in ("standard_errors", "calibration", "span", "spread"):
         if getattr(hardware, name):
             yield from _table(name, getattr(hardware, name))
+    if hardware.residual:
+        entries = hardware.residual.table
+        yield from _table("residual", {k: v for k, v in entries.items() if k != "numbers"})
+        yield 'numbers = """'
+        yield from textwrap.wrap(entries["numbers"], WIDTH)
+        yield '"""'
 
 
 def _table(name: str, entries: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,9 @@ the parameters are part of that. Where a table is too small to keep problems out
 `parameters`, added in squares. Outside the span of the table, intervals are `WIDER` times as wide.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,15 +120,20 @@ def extrapolation(hardware: Hardware, columns: Mapping[str, Any]) -> str:
 
 
 def _beyond(hardware: Hardware, name: str, values: Any) -> np.ndarray:
-    """Numbers beyond the least or greatest of the fitted table, codes of words that it lacks. A
-    grid of 0 CTAs has one on each SM."""
     known, choices = hardware.span[name], COLUMNS[name].choices
-    if choices:
-        return ~np.isin(values, [choices.index(word) for word in known])
-    beyond = np.asarray((values < known[0]) | (values > known[1]))
-    if name == "grid_ctas" and known[0] <= hardware.facts.sms <= known[1]:
-        beyond &= np.asarray(values) != 0
-    return beyond
+    codes = [choices.index(word) for word in known] if choices else known
+    return np.asarray(out_of_span(name, codes, np.asarray(values), hardware.facts.sms))
+
+
+def out_of_span(name: str, known: Sequence[int], values: Any, sms: Any) -> Any:
+    """Numbers beyond the least or greatest of the fitted table, codes of words that it lacks, in
+    arrays of any kind. A grid of 0 CTAs has one on each SM."""
+    if COLUMNS[name].choices:
+        return ~reduce(or_, (values == code for code in known))
+    outer = (values < known[0]) | (values > known[1])
+    if name == "grid_ctas":
+        outer &= (values != 0) | (sms < known[0]) | (sms > known[1])
+    return outer
 
 
 def family_defaults(hardware: Hardware) -> dict[str, int]:

@@ -20,11 +20,12 @@ A file needs `sms`, `smem_bytes_per_sm` and `warp_size`; every other value has a
     bf16 = 1.0
 
 `base = "NAME|FILE.toml"` takes over another machine, but for what the file says itself: top-level
-keys, and single entries of [parameters], [family], [peak_flop_per_us] and [compute_ratio].
+keys, and single entries of [parameters], [family], [peak_flop_per_us] and [compute_ratio]; where it
+changes any of these, not [residual].
 `like = "NAME|FILE.toml"` takes over only parameters, scaled by what facts differ. A calibrated file
 says in [calibration] where its values come from, in [standard_errors] how sure they are (of the
 logarithm), in [span] what the measured table held, and in [spread] how far predictions were off
-(`wsjax.intervals`).
+(`wsjax.intervals`), and may have a learned correction in [residual] (`wsjax.hardware.residual`).
 """
 
 import tomllib
@@ -38,8 +39,9 @@ from wsjax.errors import InputError, nearest
 from wsjax.hardware import checks
 from wsjax.hardware.parameters import INF, Parameters
 from wsjax.hardware.peaks import DataSheet, Peaks, beyond, ceilings, filled, ratios, scaled
+from wsjax.hardware.residual import Head, Residual, read_residual
 from wsjax.hardware.sections import BASIS_KEYS, FACTS, PARAMETERS, TABLES, TOP, unused_key
-from wsjax.schema import DTYPES, Facts
+from wsjax.schema import COLUMNS, DTYPES, Facts
 
 __all__ = [
     "BASIS_KEYS",
@@ -76,7 +78,8 @@ class Hardware:
 
     After a calibration: `standard_errors` of the logarithms of fitted parameters, `calibration`
     (what they were fitted to, when, how well), `span` (what each column of that table held: [least,
-    greatest], or words), `spread` (of measured around predicted times).
+    greatest], or words), `spread` (of measured around predicted times), `residual` (a learned
+    correction of times inside that span).
     """
 
     name: str
@@ -90,6 +93,7 @@ class Hardware:
     calibration: dict[str, Any] = field(default_factory=dict)
     span: dict[str, list[Any]] = field(default_factory=dict)
     spread: dict[str, Any] = field(default_factory=dict)
+    residual: Residual | None = None
     peaks: Peaks = field(default_factory=Peaks)
     peak_flop_per_us: dict[str, float] = field(default_factory=dict)
     text: str = field(default="", compare=False, repr=False)
@@ -98,6 +102,22 @@ class Hardware:
     def rates(self) -> tuple[float, ...]:
         """The `compute_ratio` of each dtype by its code, 0 for a dtype that has no rate."""
         return tuple(self.compute_ratio.get(name, 0.0) for name in DTYPES)
+
+    @property
+    def head(self) -> Head | None:
+        """The learned correction as programs take it, if there is one."""
+        if self.residual is None:
+            return None
+        span = [
+            (name, *(map(COLUMNS[name].choices.index, known) if COLUMNS[name].choices else known))
+            for name, known in self.span.items()
+        ]
+        return Head(self.residual, tuple(span))
+
+    @property
+    def physics(self) -> "Hardware":
+        """The machine without its learned correction."""
+        return replace(self, residual=None) if self.residual else self
 
     @property
     def sheet(self) -> DataSheet:
@@ -162,6 +182,11 @@ def _parse(text: str, where: str, depth: int) -> Hardware:
     }
     if found.get("spread") and "all" not in found["spread"]:
         problems.append(f"{where}: spread: all: missing; every [spread] must say it")
+    if "residual" in found:
+        try:
+            found["residual"] = read_residual(found["residual"])
+        except ValueError as error:
+            problems.append(f"{where}: residual: {error}")
     own, family = found.pop("parameters", {}), found.pop("family", {})
     problems += [
         f"{where}: family: {name}: is given under [parameters] too; leave one out"
@@ -252,6 +277,8 @@ def _tables(text: str, where: str, depth: int) -> dict[str, Any]:
         raise InputError(f"{where}: base: these files extend each other; leave one base out")
     path = _find(base, Path(where).parent)
     below = _tables(_read(path), str(path), depth - 1)
+    if {*FACTS, *Peaks._fields, *MERGED, "compute_basis"} & own.keys():
+        below.pop("residual", None)
     named = below | {"name": Path(where).stem} | own
     both = [key for key in MERGED if isinstance(below.get(key), dict) and key in own]
     extended = {key: below[key] | own[key] for key in both if isinstance(own[key], dict)}

@@ -48,6 +48,7 @@ CALIBRATION: dict[str, checks.Check] = {
     "held_out_mape_pct": checks.error,
     "held_out_median_ape_pct": checks.error,
     "held_out_p95_ape_pct": checks.error,
+    "physics_mape_pct": checks.error,
     "undetermined": checks.words,
 }
 TABLES = {
@@ -59,6 +60,9 @@ TABLES = {
     "calibration": Section(CALIBRATION, {}),
     "span": Section(dict.fromkeys(COLUMNS, checks.span), {}),
     "spread": Section(SPREAD, {}),
+    "residual": Section(
+        {"inputs": checks.words, "widths": checks.widths, "numbers": checks.text}, {}
+    ),
 }
 TOP = Section(
     dict.fromkeys(FACTS, checks.fact)

@@ -74,8 +74,11 @@ from wsjax.model.events import (
 )
 from wsjax.model.periodic import solve
 from wsjax.model.raster import raster as raster_of
+from wsjax.model.residual import CLIP, correction, features
+from wsjax.model.residual import learned as learned_log
 
 __all__ = [
+    "CLIP",
     "COOPERATIVE",
     "MAX_STAGES",
     "PERSISTENT",
@@ -88,13 +91,16 @@ __all__ = [
     "Outcome",
     "Pipeline",
     "closed_form",
+    "correction",
     "ctas_per_sm",
     "divides",
     "exchange_us",
     "family_bound_us",
+    "features",
     "isolate",
     "isolated",
     "kernel",
+    "learned_log",
     "lower_bound",
     "played",
     "raster_of",

@@ -142,7 +142,9 @@ def _by_events(task: Task, limit: Deadline) -> list[Answer]:
     """The answer of the paper's encoding, as the only one; none if the time was too short.
 
     The scan, which Z3 is told nothing of, is what is known until Z3 has an answer, and bounds it.
+    Times are those of the recurrences: a learned correction has no events.
     """
+    task = replace(task, hardware=task.hardware.physics)
     check_size(task)
     known = _by_scan(task, limit)
     unproved = [replace(answer, proved=False) for answer in known]

@@ -6,6 +6,7 @@ operations that JAX traces, with the same results.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,8 +17,8 @@ from jax.extend import core
 
 from wsjax import engine
 from wsjax.deadlines import Deadline, until
-from wsjax.engine import Inputs, floats
-from wsjax.model import exchange_us, kernel, lower_bound
+from wsjax.engine import Inputs
+from wsjax.hardware import Head
 from wsjax.schema import KERNEL, Configuration, smem_bytes
 from wsjax.search.criteria import NOT_MODELLED, Task, array_terms, violations
 
@@ -239,24 +240,24 @@ def closed_forms(task: Task, c: Configuration) -> dict[str, Any]:
     is proved. `least_us`: no kernel takes less."""
     inputs, rows = engine.columns(c, task.hardware, legal_override=np.asarray(True))
     with jax.enable_x64(True), np.errstate(all="ignore"):
-        traced = _figures.trace(inputs)
+        traced = _figures.trace(inputs, head=task.hardware.head)
         results = _run(traced.jaxpr, jax.tree.leaves(inputs))
     figures = jax.tree.unflatten(jax.tree.structure(traced.out_info), results)
     return {name: np.broadcast_to(np.asarray(x), rows) for name, x in figures.items()}
 
 
-@jax.jit
-def _figures(inputs: Inputs) -> dict[str, Any]:
+@partial(jax.jit, static_argnames="head")
+def _figures(inputs: Inputs, head: Head | None) -> dict[str, Any]:
     def one(i: Inputs) -> dict[str, Any]:
         row = engine.predict_row(i.configuration, i.machine, i.legal)
         p = row.prediction
-        figures = {"time_us": p.time_us, "math_wait_us": p.math_wait_us}
+        time_us = p.time_us
+        if head is not None:
+            time_us *= engine.learned(head, i.configuration, i.machine, time_us)
+        figures = {"time_us": time_us, "math_wait_us": p.math_wait_us}
         known = {name: jnp.where(row.time_exact, x, jnp.nan) for name, x in figures.items()}
         known["dma_wait_us"] = jnp.where(row.all_exact, p.dma_wait_us, jnp.nan)
-        parts = kernel(floats(i.configuration), i.machine)
-        rest_us = parts.launch_us + exchange_us(parts.full, parts.first, parts.last)
-        least_us = jnp.where(row.time_exact, p.time_us, rest_us + lower_bound(parts.full))
-        return known | {"least_us": least_us}
+        return known | {"least_us": engine.bracket(i.configuration, i.machine, head).least_us}
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
 

@@ -14,6 +14,7 @@ Where these stand for more than k rows, the exact model ranks them: by time, the
 answer is that of evaluating every row.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -33,17 +34,21 @@ from wsjax.engine import (
     axes_of,
     columns_at,
     floats,
+    learned,
     lengthened,
     on_one_device,
     shape_of,
     without,
 )
+from wsjax.hardware import LIMIT, Head
 from wsjax.model import SERIAL, Family, family_bound_us
 from wsjax.schema import COLUMNS, REASONS, TMA_BYTES, Product
 from wsjax.spec import Filter, Predicate, filter_of, split
-from wsjax.sweeps.families import Families, above, below, bracket, lay_out
+from wsjax.sweeps.families import Bracket, Families, above, below, bracket, lay_out
 from wsjax.sweeps.rows import ANY_SIZE
 
+SINGLE = 1e-5
+"""Relative: more than two programs may differ in a correction, which is computed in float32."""
 WORD = 64
 """Representatives a word of the bit mask tells of."""
 
@@ -104,7 +109,7 @@ class _Layout(NamedTuple):
 
 @partial(
     jax.jit,
-    static_argnames=("names", "need", "lanes", "first", "neutral", "serial"),
+    static_argnames=("names", "need", "lanes", "first", "neutral", "serial", "head"),
     compiler_options=WIDE,
 )
 def _reaching(
@@ -122,6 +127,7 @@ def _reaching(
     first: int,
     neutral: tuple[str, ...],
     serial: bool,
+    head: Head | None,
 ):
     """Bits of the representatives that may be among the best, (problems, words); and how many rows
     of each problem were bracketed.
@@ -134,7 +140,7 @@ def _reaching(
     words = -(-len(layout.reps) // WORD)
     groups = max(2 * WORD, 8 * need)
     given = columns_at(names, axes.lengths, axes, problems)
-    bound = partial(_bound, base, neutral=neutral)
+    bound = partial(_bound, base, neutral=neutral, head=head)
 
     def in_chunks(weights, state, step):
         """`step` on each (problem, family) as often as `weights` says, `lanes` at a time."""
@@ -157,7 +163,7 @@ def _reaching(
         wanted &= stands_for > 0
         row = {name: column[problem] for name, column in given.items()}
         row |= {name: column[layout.reps[rep]] for name, column in table.items()}
-        brackets = jax.vmap(partial(_bracket, base, neutral=neutral, serial=serial))(row)
+        brackets = jax.vmap(partial(_bracket, base, neutral=neutral, serial=serial, head=head))(row)
         at = jnp.where(wanted, rep, words * WORD)
         # Of each group of representatives the least upper end stands for the group.
         return (
@@ -207,18 +213,28 @@ def _reaching(
     return jnp.sum(reaches.reshape(count, -1, WORD) * bits, axis=2, dtype=jnp.uint64), looked
 
 
-def _bound(base: Base, problem: Columns, reach_us, family: Columns, neutral):
+def _bound(base: Base, problem: Columns, reach_us, family: Columns, neutral, head: Head | None):
     """The lower bound of a family on a problem, in µs."""
     row = {name: value for name, value in family.items() if name in COLUMNS}
     c, machine = assemble(base, {**problem, **row})
     more = Family(family["deepest"] * 1.0, family["ctas"])
-    return family_bound_us(floats(c), without(machine, neutral), more, reach_us)
+    least = math.exp(-LIMIT) if head else 1.0
+    return least * family_bound_us(floats(c), without(machine, neutral), more, reach_us / least)
 
 
-def _bracket(base: Base, columns: Columns, neutral, serial: bool):
-    """The bracket of one row's time, in µs."""
+def _bracket(base: Base, columns: Columns, neutral, serial: bool, head: Head | None):
+    """The bracket of one row's time, in µs. A learned correction is known where the time is."""
     c, machine = assemble(base, columns)
-    return bracket(c._replace(schedule=SERIAL) if serial else c, without(machine, neutral))
+    c, machine = c._replace(schedule=SERIAL) if serial else c, without(machine, neutral)
+    found = bracket(c, machine)
+    if head is None:
+        return found
+    exact = found.least_us == found.most_us
+    factor = learned(head, c, machine, found.least_us)
+    return Bracket(
+        found.least_us * jnp.where(exact, factor * (1.0 - SINGLE), math.exp(-LIMIT)),
+        found.most_us * jnp.where(exact, factor * (1.0 + SINGLE), math.exp(LIMIT)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,8 +318,10 @@ class TopK:
             columns={**ANY_SIZE, **self.candidates.base.columns, **key}
         )
         rows = min(self.sizes.inner_rows, len(self.inner))
-        silent = frozenset(["dma_warps"] if "load_startup_us" in self.candidates.neutral else [])
-        laid = lay_out(base, self.inner, start, rows, silent, self._filter.rows)
+        silent = "load_startup_us" in self.candidates.neutral and not self.candidates.head
+        laid = lay_out(
+            base, self.inner, start, rows, frozenset(["dma_warps"] * silent), self._filter.rows
+        )
         if rows == len(self.inner):
             self._laid[at] = laid
         return laid
@@ -371,6 +389,7 @@ class TopK:
                 first=self.sizes.first,
                 neutral=self.candidates.neutral,
                 serial=self.candidates.schedule == SERIAL,
+                head=self.candidates.head,
             )
         problem, rep = _positions(np.asarray(words)[: len(problems)])
         each = np.diff(laid.rep_at)[rep]

@@ -117,7 +117,8 @@ class Step(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """One configuration explained. clock_us: what the falling clock costs."""
+    """One configuration explained, by the recurrences. clock_us: what the falling clock costs.
+    predicted_us: the time with the machine's learned correction."""
 
     timeline: Timeline
     period_us: float
@@ -127,6 +128,7 @@ class Explanation(NamedTuple):
     waves: Waves
     roof: Roof
     clock_us: float
+    predicted_us: float
 
 
 def explain(hardware: str | Path | Hardware = "h200", **columns: Any) -> Explanation:
@@ -145,6 +147,7 @@ def explain(hardware: str | Path | Hardware = "h200", **columns: Any) -> Explana
 
 def explanation(c: Configuration, machine: Hardware) -> Explanation:
     """Explain one configuration (whole numbers). Raises InputError if it is illegal."""
+    corrected, machine = machine, machine.physics
     t = timeline(c, machine)
     time_us = t.time_us
     parameters = machine.parameters._asdict()
@@ -178,6 +181,7 @@ def explanation(c: Configuration, machine: Hardware) -> Explanation:
         waves=waves(t, machine),
         roof=roof(c, machine),
         clock_us=time_us - float(times[2 * count]),
+        predicted_us=float(_times_us([c], [{}], corrected)[0]) if corrected.residual else time_us,
     )
 
 

@@ -150,10 +150,12 @@ def trace(hardware: str | Path | Hardware = "h200", **columns: Any) -> Timeline:
 
 
 def timeline(c: Configuration, machine: Hardware, *, ran: bool = False) -> Timeline:
-    """The timeline of one configuration (whole numbers). ran: it is legal, because it did run.
+    """The timeline of one configuration (whole numbers), of the recurrences alone: a learned
+    correction has no events. ran: it is legal, because it did run.
 
     Raises InputError if it is illegal.
     """
+    machine = machine.physics
     rows = Configuration(*(np.full(1, x) for x in c))
     prediction = engine.evaluate(rows, machine, legal_override=np.full(1, ran))
     figures = {name: values.item() for name, values in prediction._asdict().items()}
