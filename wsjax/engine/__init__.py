@@ -30,12 +30,12 @@ from wsjax.engine.batch import (
     times_us,
     widening,
 )
+from wsjax.engine.corrections import learned
 from wsjax.engine.programs import (
     UNPROVED,
     WIDE,
     Inputs,
     floats,
-    learned,
     neutral_names,
     predict_row,
     reason_of,

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from wsjax.engine.corrections import factors, factors_of_few
 from wsjax.engine.programs import (
     KINDS,
     PAIRS,
@@ -28,8 +29,6 @@ from wsjax.engine.programs import (
     Inputs,
     Packed,
     Prediction,
-    factors,
-    factors_of_few,
     formulas,
     neutral_names,
     opened,

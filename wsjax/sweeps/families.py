@@ -7,6 +7,7 @@ rows are legal, which families they form (rows that differ only in what a bound 
 warps that take no time to start.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,9 +26,11 @@ from wsjax.engine import (
     columns_at,
     digits,
     floats,
+    learned,
     reason_of,
     shape_of,
 )
+from wsjax.hardware import LIMIT, Head
 from wsjax.model import (
     RELAXED,
     SERIAL,
@@ -47,6 +50,8 @@ LEAST = ("stages", "write_back")
 
 SLACK = 1e-9
 """Relative: more than rounding may do to a bound."""
+SINGLE = 1e-5
+"""Relative: more than two programs may differ in a correction, which is computed in float32."""
 
 
 def below(times_us: Any) -> Any:
@@ -66,17 +71,23 @@ class Bracket(NamedTuple):
     most_us: Any
 
 
-def bracket(c: Configuration, machine: Machine) -> Bracket:
+def bracket(c: Configuration, machine: Machine, head: Head | None) -> Bracket:
     """Bounds of one legal configuration's time: where no formula is proved, a path that exists, and
-    its tiles one after the other, as `serial` runs them."""
+    its tiles one after the other, as `serial` runs them, each with the most that a learned
+    correction may change."""
     timed = kernel(floats(c), machine)
     p = timed.full
     outcome, exact, _ = closed_form(p)
     apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
     rest_us = timed.launch_us + exchange_us(timed.full, timed.first, timed.last)
+    least_us = rest_us + jnp.where(exact, outcome.end_us, lower_bound(p))
+    most_us = rest_us + jnp.where(exact, outcome.end_us, apart_us)
+    if head is None:
+        return Bracket(least_us, most_us)
+    factor = learned(head, c, machine, least_us)
     return Bracket(
-        rest_us + jnp.where(exact, outcome.end_us, lower_bound(p)),
-        rest_us + jnp.where(exact, outcome.end_us, apart_us),
+        least_us * jnp.where(exact, factor * (1.0 - SINGLE), math.exp(-LIMIT)),
+        most_us * jnp.where(exact, factor * (1.0 + SINGLE), math.exp(LIMIT)),
     )
 
 

@@ -34,7 +34,6 @@ from wsjax.engine import (
     axes_of,
     columns_at,
     floats,
-    learned,
     lengthened,
     on_one_device,
     shape_of,
@@ -44,11 +43,9 @@ from wsjax.hardware import LIMIT, Head
 from wsjax.model import SERIAL, Family, family_bound_us
 from wsjax.schema import COLUMNS, REASONS, TMA_BYTES, Product
 from wsjax.spec import Filter, Predicate, filter_of, split
-from wsjax.sweeps.families import Bracket, Families, above, below, bracket, lay_out
+from wsjax.sweeps.families import Families, above, below, bracket, lay_out
 from wsjax.sweeps.rows import ANY_SIZE
 
-SINGLE = 1e-5
-"""Relative: more than two programs may differ in a correction, which is computed in float32."""
 WORD = 64
 """Representatives a word of the bit mask tells of."""
 
@@ -223,18 +220,10 @@ def _bound(base: Base, problem: Columns, reach_us, family: Columns, neutral, hea
 
 
 def _bracket(base: Base, columns: Columns, neutral, serial: bool, head: Head | None):
-    """The bracket of one row's time, in µs. A learned correction is known where the time is."""
+    """The bracket of one row's time, in µs."""
     c, machine = assemble(base, columns)
-    c, machine = c._replace(schedule=SERIAL) if serial else c, without(machine, neutral)
-    found = bracket(c, machine)
-    if head is None:
-        return found
-    exact = found.least_us == found.most_us
-    factor = learned(head, c, machine, found.least_us)
-    return Bracket(
-        found.least_us * jnp.where(exact, factor * (1.0 - SINGLE), math.exp(-LIMIT)),
-        found.most_us * jnp.where(exact, factor * (1.0 + SINGLE), math.exp(LIMIT)),
-    )
+    c = c._replace(schedule=SERIAL) if serial else c
+    return bracket(c, without(machine, neutral), head)
 
 
 @dataclass(frozen=True, eq=False)
