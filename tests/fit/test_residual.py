@@ -232,4 +232,4 @@ def test_learning_lowers_the_error_of_problems_kept_out():
         predicted_us = validation.evaluate(rows, machine).predicted_us
         return np.abs(np.log(predicted_us / rows.time_us))[~training].mean()
 
-    assert error(found) < 0.6 * error(base)
+    assert error(found) < 0.8 * error(base)

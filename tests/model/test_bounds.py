@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from wsjax.engine import batch
+from wsjax.engine import batch, bracket
 from wsjax.engine.programs import floats
 from wsjax.hardware.machine import load_hardware
 from wsjax.hardware.parameters import PARAMETERS
@@ -12,7 +12,7 @@ from wsjax.model.bounds import Family, family_bound_us
 from wsjax.model.durations import ctas_per_sm
 from wsjax.schema.columns import COLUMNS, Configuration, with_defaults
 from wsjax.schema.limits import REASONS
-from wsjax.sweeps.families import above, below, bracket
+from wsjax.sweeps.families import above, below
 
 ROWS = 8192
 SHARES = ("warm_hit_share", "promotion_hidden", "multicast_cost")
@@ -70,7 +70,7 @@ def bounds(inputs, members, deepest, reach_us):
 @jax.jit
 @jax.vmap
 def brackets(inputs):
-    return bracket(inputs.configuration, inputs.machine)
+    return bracket(inputs.configuration, inputs.machine, None)
 
 
 def random_family(c: Configuration, rng: np.random.Generator) -> tuple[Configuration, np.ndarray]:

@@ -30,7 +30,7 @@ from wsjax.engine.batch import (
     times_us,
     widening,
 )
-from wsjax.engine.corrections import learned
+from wsjax.engine.corrections import bracket, learned
 from wsjax.engine.programs import (
     UNPROVED,
     WIDE,
@@ -69,6 +69,7 @@ __all__ = [
     "Shape",
     "assemble",
     "axes_of",
+    "bracket",
     "columns",
     "columns_at",
     "digits",

@@ -1,13 +1,19 @@
-"""The learned correction of many rows' times: `wsjax.model.residual`, vmapped and compiled."""
+"""The learned correction of times and of their bounds: `wsjax.model.residual`, compiled."""
+
+import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
 from wsjax.engine.programs import BRIEF, WIDE, Column, Inputs, Packed, floats, unpack
-from wsjax.hardware import Head, out_of_span
-from wsjax.model import Machine, correction
+from wsjax.hardware import LIMIT, Head, out_of_span
+from wsjax.model import Machine, closed_form, correction, exchange_us, isolated, kernel, lower_bound
 from wsjax.schema import Configuration
+
+SINGLE = 1e-5
+"""Relative: more than two programs may differ in a correction, which is computed in float32."""
 
 
 def learned(head: Head, c: Configuration, machine: Machine, time_us: Column) -> Column:
@@ -37,3 +43,30 @@ def _factors(packed: Packed, times_us: Num[Array, " rows"], head: Head) -> Float
 
 factors = jax.jit(_factors, static_argnames="head", compiler_options=WIDE)
 factors_of_few = jax.jit(_factors, static_argnames="head", compiler_options=BRIEF)
+
+
+class Bracket(NamedTuple):
+    """Two times between which a row's lies; one and the same where the closed form is exact."""
+
+    least_us: Any
+    most_us: Any
+
+
+def bracket(c: Configuration, machine: Machine, head: Head | None) -> Bracket:
+    """Bounds of one legal configuration's time: where no formula is proved, a path that exists, and
+    its tiles one after the other, as `serial` runs them, each with the most that a learned
+    correction may change."""
+    timed = kernel(floats(c), machine)
+    p = timed.full
+    outcome, exact, _ = closed_form(p)
+    apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
+    rest_us = timed.launch_us + exchange_us(timed.full, timed.first, timed.last)
+    least_us = rest_us + jnp.where(exact, outcome.end_us, lower_bound(p))
+    most_us = rest_us + jnp.where(exact, outcome.end_us, apart_us)
+    if head is None:
+        return Bracket(least_us, most_us)
+    factor = learned(head, c, machine, least_us)
+    return Bracket(
+        least_us * jnp.where(exact, factor * (1.0 - SINGLE), math.exp(-LIMIT)),
+        most_us * jnp.where(exact, factor * (1.0 + SINGLE), math.exp(LIMIT)),
+    )

@@ -7,7 +7,6 @@ rows are legal, which families they form (rows that differ only in what a bound 
 warps that take no time to start.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,23 +25,15 @@ from wsjax.engine import (
     columns_at,
     digits,
     floats,
-    learned,
     reason_of,
     shape_of,
 )
-from wsjax.hardware import LIMIT, Head
 from wsjax.model import (
     RELAXED,
     SERIAL,
-    Machine,
-    closed_form,
     ctas_per_sm,
-    exchange_us,
-    isolated,
-    kernel,
-    lower_bound,
 )
-from wsjax.schema import Configuration, Product
+from wsjax.schema import Product
 
 LEAST = ("stages", "write_back")
 """Of these a family's bound takes the least value, of its other relaxed columns the greatest."""
@@ -50,8 +41,6 @@ LEAST = ("stages", "write_back")
 
 SLACK = 1e-9
 """Relative: more than rounding may do to a bound."""
-SINGLE = 1e-5
-"""Relative: more than two programs may differ in a correction, which is computed in float32."""
 
 
 def below(times_us: Any) -> Any:
@@ -62,33 +51,6 @@ def below(times_us: Any) -> Any:
 def above(times_us: Any) -> Any:
     """A little more."""
     return times_us + SLACK * abs(times_us)
-
-
-class Bracket(NamedTuple):
-    """Two times between which a row's lies; one and the same where the closed form is exact."""
-
-    least_us: Any
-    most_us: Any
-
-
-def bracket(c: Configuration, machine: Machine, head: Head | None) -> Bracket:
-    """Bounds of one legal configuration's time: where no formula is proved, a path that exists, and
-    its tiles one after the other, as `serial` runs them, each with the most that a learned
-    correction may change."""
-    timed = kernel(floats(c), machine)
-    p = timed.full
-    outcome, exact, _ = closed_form(p)
-    apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
-    rest_us = timed.launch_us + exchange_us(timed.full, timed.first, timed.last)
-    least_us = rest_us + jnp.where(exact, outcome.end_us, lower_bound(p))
-    most_us = rest_us + jnp.where(exact, outcome.end_us, apart_us)
-    if head is None:
-        return Bracket(least_us, most_us)
-    factor = learned(head, c, machine, least_us)
-    return Bracket(
-        least_us * jnp.where(exact, factor * (1.0 - SINGLE), math.exp(-LIMIT)),
-        most_us * jnp.where(exact, factor * (1.0 + SINGLE), math.exp(LIMIT)),
-    )
 
 
 class Families(NamedTuple):

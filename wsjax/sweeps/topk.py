@@ -6,7 +6,7 @@ program, without host synchronisation:
 
 1. computes every family's lower bound on each problem (`model.family_bound_us`);
 2. brackets the representatives of each problem's most promising families one by one
-   (`families.bracket`): the k-th least upper end is a time that k rows reach;
+   (`engine.bracket`): the k-th least upper end is a time that k rows reach;
 3. brackets those of all other families whose bound does not lie above it;
 4. returns, as a bit mask, the representatives whose lower end does not lie above what k rows reach.
 
@@ -32,6 +32,7 @@ from wsjax.engine import (
     Columns,
     assemble,
     axes_of,
+    bracket,
     columns_at,
     floats,
     lengthened,
@@ -43,7 +44,7 @@ from wsjax.hardware import LIMIT, Head
 from wsjax.model import SERIAL, Family, family_bound_us
 from wsjax.schema import COLUMNS, REASONS, TMA_BYTES, Product
 from wsjax.spec import Filter, Predicate, filter_of, split
-from wsjax.sweeps.families import Families, above, below, bracket, lay_out
+from wsjax.sweeps.families import Families, above, below, lay_out
 from wsjax.sweeps.rows import ANY_SIZE
 
 WORD = 64
@@ -89,9 +90,7 @@ def least_of(times: np.ndarray, groups: np.ndarray, rows: np.ndarray, count: int
     """Positions of each group's `count` least times, in the order of group, time and row."""
     order = np.lexsort((rows, times, groups))
     groups = groups[order]
-    position = np.arange(len(groups))
-    begins = np.append(True, groups[1:] != groups[:-1])[: len(groups)]
-    return order[position - np.maximum.accumulate(np.where(begins, position, 0)) < count]
+    return order[np.arange(len(groups)) - np.searchsorted(groups, groups) < count]
 
 
 class _Layout(NamedTuple):
@@ -307,10 +306,9 @@ class TopK:
             columns={**ANY_SIZE, **self.candidates.base.columns, **key}
         )
         rows = min(self.sizes.inner_rows, len(self.inner))
-        silent = "load_startup_us" in self.candidates.neutral and not self.candidates.head
-        laid = lay_out(
-            base, self.inner, start, rows, frozenset(["dma_warps"] * silent), self._filter.rows
-        )
+        same = "load_startup_us" in self.candidates.neutral and not self.candidates.head
+        silent = frozenset(["dma_warps"] if same else [])
+        laid = lay_out(base, self.inner, start, rows, silent, self._filter.rows)
         if rows == len(self.inner):
             self._laid[at] = laid
         return laid
