@@ -34,7 +34,8 @@ def drawn(seed: int, schedules: tuple[str, ...], multiple: int) -> Configuration
     columns["schedule"] = draw.choice([SCHEDULES.index(word) for word in schedules], ROWS)
     columns["layout"] = draw.integers(0, 4, ROWS)
     default = {name: column.default_number or 4 for name, column in COLUMNS.items()}
-    given = default | {"grid_ctas": 0, "dma_warps": 1, "math_warps": 8} | columns
+    words = {name: c.default_number or 0 for name, c in COLUMNS.items() if c.choices}
+    given = default | words | {"grid_ctas": 0, "dma_warps": 1, "math_warps": 8} | columns
     return Configuration(**{name: np.broadcast_to(x, (ROWS,)) for name, x in given.items()})
 
 

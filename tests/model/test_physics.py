@@ -40,6 +40,7 @@ def configurations(rows: int, seed: int = 0, **columns) -> Configuration:
     default = {name: column.default_number or 4 for name, column in COLUMNS.items()}
     given = (
         default
+        | {name: c.default_number or 0 for name, c in COLUMNS.items() if c.choices}
         | {"grid_ctas": 0, "cluster_m": 1, "cluster_n": 1, "dma_warps": 1, "math_warps": 8}
         | drawn
         | columns

@@ -65,7 +65,8 @@ def shallow():
 
 
 def time_us(machine: str, **columns) -> float:
-    return float(predict(pd.DataFrame([columns]), machine)["time_us"].iloc[0])
+    physics = load_hardware(machine).physics
+    return float(predict(pd.DataFrame([columns]), physics)["time_us"].iloc[0])
 
 
 def test_choices_are_predictions(shallow):

@@ -92,7 +92,7 @@ def whole_numbers(rows: int, seed: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize(("name", "rows"), [("h200-gluon", 12), ("toy", 12)])
 def test_ends_and_waits_are_the_predicted_ones(name, rows):
-    machine = load_hardware(name)
+    machine = load_hardware(name).physics
     configurations = resolve(whole_numbers(rows, seed=13), machine.facts)
     predicted = batch.evaluate(configurations, machine)
     legal = np.flatnonzero(predicted.reason == 0)

@@ -13,6 +13,7 @@ from paths import DATA
 from wsjax import trace
 from wsjax.cli.main import main
 from wsjax.errors import InputError
+from wsjax.hardware import format_hardware, load_hardware
 from wsjax.timelines import scene as scenes
 from wsjax.timelines import traces
 from wsjax.timelines.scene import path_text, scene
@@ -79,9 +80,11 @@ def read_chrome(path: Path) -> tuple[dict[int, str], list[tuple[str, str, float,
 def test_a_chrome_trace_ends_and_waits_as_predicted(capsys, tmp_path, dma_warps):
     out = tmp_path / "t.json"
     command = f"-m 1024 -n 4096 -k 1024 --tile 128x128x64 --stages 3 --dma-warps {dma_warps}"
+    machine = tmp_path / "physics.toml"
+    machine.write_text(format_hardware(load_hardware("h200-gluon").physics))
     shown = run(capsys, f"trace {command} --hardware h200-gluon --out {out}")
     assert f"written to {out}" in shown.out
-    predicted = json.loads(run(capsys, f"predict {command} --hardware h200-gluon --json").out)
+    predicted = json.loads(run(capsys, f"predict {command} --hardware {machine} --json").out)
     names, found, counters = read_chrome(out)
     assert max(end for *_, end in found) == pytest.approx(predicted["time_us"], rel=1e-9)
     waits = defaultdict(float)

@@ -40,6 +40,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "floor": np.floor,
     "ceil": np.ceil,
     "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "logistic": lambda x: 1.0 / (1.0 + np.exp(-x)),
+    "is_finite": np.isfinite,
     "eq": np.equal,
     "ne": np.not_equal,
     "ge": np.greater_equal,
@@ -281,6 +286,8 @@ def _step(step: core.JaxprEqn, given: Sequence[Any]) -> list[Any]:
     for name in NESTED:
         if name in step.params:
             return _run(step.params[name], given)
+    if primitive.name == "optimization_barrier":
+        return list(given)
     if operation := OPERATIONS.get(primitive.name):
         return [operation(*given)]
     clips = step.params.get("mode") == lax.GatherScatterMode.CLIP
@@ -313,6 +320,7 @@ SHAPED: dict[str, Callable[..., Any]] = {
     "concatenate": lambda *parts, dimension: np.concatenate(parts, axis=dimension),
     "convert_element_type": lambda x, new_dtype, **_: x.astype(new_dtype),
     "integer_pow": lambda x, y: x**y,
+    "dot_general": lambda a, b, dimension_numbers, **_: np.tensordot(a, b, dimension_numbers[0]),
     "squeeze": lambda x, dimensions: np.squeeze(x, axis=dimensions),
 }
 """The same of primitives with parameters."""
