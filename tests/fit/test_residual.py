@@ -20,6 +20,7 @@ from wsjax.model import CLIP, features
 from wsjax.schema import COLUMNS, Configuration
 
 MACHINE = corrected()
+HEAD = MACHINE.head
 KERNEL = {"block_m": 128, "block_n": 128, "block_k": 64, "layout": "nt"}
 PROBLEMS = [(4096, 4096, 4096), (512, 1024, 2048), (130, 1032, 200), (1, 128, 64)]
 
@@ -96,7 +97,7 @@ def test_times_are_the_recurrences_times_the_factor():
 def test_outside_the_span_it_is_off(change):
     wide = frame(**change)
     found, plain = (wsjax.predict(wide, m) for m in (MACHINE, MACHINE.physics))
-    assert found["extrapolated"].all()
+    assert all(found["extrapolated"])
     np.testing.assert_array_equal(found["time_us"], plain["time_us"])
 
 
@@ -109,8 +110,8 @@ def test_a_swept_machine_has_none():
 
 def test_an_illegal_row_has_no_time():
     found = wsjax.predict(frame(stages=32), MACHINE)
-    assert found["time_us"].isna().all()
-    assert not found["legal"].any()
+    assert all(found["time_us"].isna())
+    assert not any(found["legal"])
 
 
 def test_gradients_are_finite():
@@ -122,7 +123,8 @@ def test_gradients_are_finite():
     def time_us(parameters, i):
         machine = i.machine._replace(parameters=parameters)
         found = engine.predict_row(i.configuration, machine, None).prediction.time_us
-        return found * engine.learned(MACHINE.head, i.configuration, machine, found)
+        assert HEAD
+        return found * engine.learned(HEAD, i.configuration, machine, found)
 
     parameters = inputs.machine.parameters
     with jax.enable_x64(True):

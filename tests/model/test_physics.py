@@ -211,7 +211,7 @@ def test_the_card_holds_what_cutlass_launches_in_clusters():
 def test_clusters_round_the_tile_grid_up():
     rng = np.random.default_rng(4)
     sizes = {name: rng.integers(1, 5, 200) for name in ("cluster_m", "cluster_n")}
-    c = configurations(200, block_m=128, block_n=128, batch=3, **sizes)
+    c = configurations(200, 0, block_m=128, block_n=128, batch=3, **sizes)
     found = jax.vmap(raster, (0, None, None))(c, H200, 1.0)
     rows = np.ceil(np.ceil(c.m / 128) / c.cluster_m) * c.cluster_m
     cols = np.ceil(np.ceil(c.n / 128) / c.cluster_n) * c.cluster_n
@@ -225,16 +225,16 @@ def test_multicast_spares_l2_and_costs_a_wait():
     rows = {name: np.full(1, value) for name, value in many.items()}
     slow = NEUTRAL._replace(l2_throughput_bytes_per_us=1e5)
     alone, pair, quad = (
-        np.asarray(kernels(configurations(1, **rows, cluster_m=x), machine(slow)).full.load_b_us)
+        np.asarray(kernels(configurations(1, 0, **rows, cluster_m=x), machine(slow)).full.load_b_us)
         for x in (1, 2, 4)
     )
     assert alone > pair > quad
     paid = slow._replace(multicast_cost=1.0)
-    whole = kernels(configurations(1, **rows, cluster_m=2), machine(paid)).full.load_b_us
+    whole = kernels(configurations(1, 0, **rows, cluster_m=2), machine(paid)).full.load_b_us
     assert pair < whole
     waiting = NEUTRAL._replace(cluster_latency_us=0.5, launch_cluster_us=0.25)
     for cluster, launch, latency in ((1, 0, 0), (2, 0.25, 0.5)):
-        c = configurations(1, **rows, cluster_m=cluster)
+        c = configurations(1, 0, **rows, cluster_m=cluster)
         fast, slower = (kernels(c, machine(p)) for p in (NEUTRAL, waiting))
         np.testing.assert_allclose(slower.launch_us - fast.launch_us, launch)
         more = slower.full.load_latency_us - fast.full.load_latency_us

@@ -129,7 +129,7 @@ def test_kernels_of_other_tools_have_the_machines_defaults(capsys):
     chosen = wsjax.choose(measured, 1, "h200-cutlass")
     predicted = wsjax.predict(measured, "h200-cutlass")
     assert chosen.time_us == predicted["time_us"][0]
-    assert not predicted["extrapolated"][0]
+    assert predicted["extrapolated"].tolist()[0] is False
 
 
 def test_of_measured_rows(capsys):

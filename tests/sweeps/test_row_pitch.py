@@ -44,7 +44,7 @@ def expected() -> pd.DataFrame:
     of_b = rows["k"].where(rows["layout"] == "nt", rows["n"])
     of_c = rows["n"].where(rows["write_back"] == "tma", 0)
     aligned = (of_a % 8 == 0) & (of_b % 8 == 0) & (of_c % 8 == 0)
-    return rows[aligned | (rows["hardware"] == "a100-sxm")]
+    return rows.loc[aligned | (rows["hardware"] == "a100-sxm")]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_all_rows_but_these_are_written(all_rows):
 def test_a_sweep_predicts_what_predict_does(all_rows):
     for name, rows in all_rows.groupby("hardware", observed=True):
         found = wsjax.predict(rows[[*PROBLEMS, *KERNELS, "block_k"]], hardware=str(name))
-        assert found["legal"].all()
+        assert all(found["legal"])
 
 
 def test_best_rows_are_those_of_all_rows(all_rows, tmp_path):

@@ -26,7 +26,7 @@ import numpy as np
 
 from wsjax import engine
 from wsjax.fit.measured import Measured
-from wsjax.hardware import Hardware, Network, residual_of
+from wsjax.hardware import FEATURES, Hardware, Network, residual_of
 from wsjax.model import CLIP, features, learned_log
 
 FEWEST_ROWS, FEWEST_PROBLEMS = 1_000, 50
@@ -117,15 +117,15 @@ def _features(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """The features of rows, (rows, inputs), and their names; those that never vary are left out."""
     inputs, count = engine.columns(rows.configurations, machine)
-    found = []
+    chunks = []
     with jax.enable_x64(True):
         for start in range(0, count, CHUNK):
             at = np.minimum(np.arange(start, start + CHUNK), count - 1)
             named = _features_of(inputs.spread(at), times_us[at])
-            found.append(np.stack([np.asarray(x, np.float32) for x in named.values()], axis=1))
-    table = np.concatenate(found)[:count]
+            chunks.append(np.stack([np.asarray(named[x], np.float32) for x in FEATURES], axis=1))
+    table = np.concatenate(chunks)[:count]
     varies = np.ptp(table, axis=0) > 0
-    return table[:, varies], tuple(np.asarray(list(named))[varies].tolist())
+    return table[:, varies], tuple(np.asarray(FEATURES)[varies].tolist())
 
 
 def _start(mean: np.ndarray, scale: np.ndarray, seed: int) -> Network:

@@ -175,7 +175,7 @@ def _parse(text: str, where: str, depth: int) -> Hardware:
         for name in FACTS
         if name not in Facts._field_defaults and name not in table
     ]
-    found = {
+    found: dict[str, Any] = {
         name: read(top.pop(name), name, section.checks, elsewhere=section.elsewhere)
         for name, section in TABLES.items()
         if name in top

@@ -131,12 +131,12 @@ def filled(
     schema's."""
     import pandas as pd
 
-    usual = {**DEFAULTS, **usual}
-    defaults = with_defaults(usual)
+    kernels: dict[str, Any] = {**DEFAULTS, **usual}
+    defaults = with_defaults(kernels)
     if "schedule" in told:
         codes = told["schedule"].cat.codes.to_numpy()
         defaults = with_defaults(
-            {**usual, "schedule": np.where(codes < 0, usual["schedule"], codes)}
+            {**kernels, "schedule": np.where(codes < 0, kernels["schedule"], codes)}
         )
     found = {}
     for name, column in COLUMNS.items():
@@ -149,7 +149,7 @@ def filled(
         elif column.choices:
             codes = told[name].cat.codes.to_numpy() if name in told else np.full(rows, -1)
             free = (codes < 0) & ~wrong.get(name, np.zeros(rows, bool))
-            cells = np.where(free, usual[name], codes)
+            cells = np.where(free, kernels[name], codes)
             found[name] = pd.Series(pd.Categorical.from_codes(cells, column.choices))
         else:
             found[name] = pd.Series(np.broadcast_to(np.asarray(default), (rows,)).astype("int64"))

@@ -81,9 +81,9 @@ def distributions(groups: np.ndarray, times_us: np.ndarray) -> list[Distribution
     spreads = []
     for start, stop in pairwise(starts):
         times, held = times_us[start:stop], bins[start:stop]
-        lowest = held.min()
+        lowest = int(held.min())
         times_held = np.bincount(held - lowest)
-        spreads.append(counted(groups[start], times.min(), times.max(), times_held, lowest))
+        spreads.append(counted(int(groups[start]), times.min(), times.max(), times_held, lowest))
     return spreads
 
 

@@ -211,8 +211,7 @@ def _reaching(
 
 def _bound(base: Base, problem: Columns, reach_us, family: Columns, neutral, head: Head | None):
     """The lower bound of a family on a problem, in µs."""
-    row = {name: value for name, value in family.items() if name in COLUMNS}
-    c, machine = assemble(base, {**problem, **row})
+    c, machine = assemble(base, problem | {k: x for k, x in family.items() if k in COLUMNS})
     more = Family(family["deepest"] * 1.0, family["ctas"])
     least = math.exp(-LIMIT) if head else 1.0
     return least * family_bound_us(floats(c), without(machine, neutral), more, reach_us / least)
@@ -220,8 +219,7 @@ def _bound(base: Base, problem: Columns, reach_us, family: Columns, neutral, hea
 
 def _bracket(base: Base, columns: Columns, neutral, serial: bool, head: Head | None):
     """The bracket of one row's time, in µs."""
-    c, machine = assemble(base, columns)
-    c = c._replace(schedule=SERIAL) if serial else c
+    c, machine = assemble(base, columns | ({"schedule": SERIAL} if serial else {}))
     return bracket(c, without(machine, neutral), head)
 
 
