@@ -211,7 +211,8 @@ def _reaching(
 
 def _bound(base: Base, problem: Columns, reach_us, family: Columns, neutral, head: Head | None):
     """The lower bound of a family on a problem, in µs."""
-    c, machine = assemble(base, problem | {k: x for k, x in family.items() if k in COLUMNS})
+    row = {name: value for name, value in family.items() if name in COLUMNS}
+    c, machine = assemble(base, {**problem, **row})
     more = Family(family["deepest"] * 1.0, family["ctas"])
     least = math.exp(-LIMIT) if head else 1.0
     return least * family_bound_us(floats(c), without(machine, neutral), more, reach_us / least)
@@ -219,8 +220,8 @@ def _bound(base: Base, problem: Columns, reach_us, family: Columns, neutral, hea
 
 def _bracket(base: Base, columns: Columns, neutral, serial: bool, head: Head | None):
     """The bracket of one row's time, in µs."""
-    c, machine = assemble(base, columns | ({"schedule": SERIAL} if serial else {}))
-    return bracket(c, without(machine, neutral), head)
+    c, machine = assemble(base, columns)
+    return bracket(c._replace(schedule=SERIAL) if serial else c, without(machine, neutral), head)
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +306,7 @@ class TopK:
         )
         rows = min(self.sizes.inner_rows, len(self.inner))
         same = "load_startup_us" in self.candidates.neutral and not self.candidates.head
-        silent = frozenset(["dma_warps"] if same else [])
+        silent = frozenset(["dma_warps"] * same)
         laid = lay_out(base, self.inner, start, rows, silent, self._filter.rows)
         if rows == len(self.inner):
             self._laid[at] = laid
