@@ -54,10 +54,9 @@ WORD = 64
 class Sizes(NamedTuple):
     """How much is done at once.
 
-    problems: sizes of chunks, so that few programs are compiled. brackets: of a chunk's problems
-    times representatives, at most, if it is not the smallest chunk. lanes: bounds or brackets that
-    the program computes at once. first: families of each problem that are bracketed before the
-    others. inner_rows: rows tried on each problem that are laid out at once.
+    problems: sizes of chunks, so that few programs are compiled. brackets: a chunk's problems times
+    representatives, at most, but in the smallest chunk. lanes: bounds or brackets computed at once.
+    first: families of a problem bracketed first. inner_rows: rows laid out at once.
     """
 
     problems: tuple[int, ...]
