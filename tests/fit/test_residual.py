@@ -235,3 +235,8 @@ def test_learning_lowers_the_error_of_problems_kept_out():
         return np.abs(np.log(predicted_us / rows.time_us))[~training].mean()
 
     assert error(found) < 0.8 * error(base)
+
+
+def test_few_rows_are_refused_before_any_fit():
+    with pytest.raises(InputError, match="too few to learn from; measure 1,000 rows of 50"):
+        wsjax.calibrate(DATA / "h200_gemm_ws_excerpt.csv.gz", "h200-gluon", residual=True)

@@ -135,6 +135,8 @@ def calibrate(
             f"{f' (left out: {measured.excluded_text(excluded)})' if excluded else ''}; "
             "measure more, or fit less: --free NAME,..., --family-only, a smaller --held-out"
         )
+    if residual:
+        _check_enough(rows.take(training))
     found = rounds.fit_parameters(sample, machine, chosen, seed)
     parameters = _parameters(machine, found)
     errors = {p.name: p.standard_error for p in parameters if p.status == "fitted"}
@@ -194,6 +196,19 @@ def few_problems(problems: int) -> str:
     )
 
 
+def _check_enough(rows: Measured) -> None:
+    """Raise InputError if these are too few to learn a correction from."""
+    from wsjax.fit import residual
+
+    problems = len(np.unique(rows.problem))
+    if len(rows) < residual.FEWEST_ROWS or problems < residual.FEWEST_PROBLEMS:
+        raise InputError(
+            f"{rows.table}: {len(rows):,} rows of {problems:,} problems are too few to learn "
+            f"from; measure {residual.FEWEST_ROWS:,} rows of {residual.FEWEST_PROBLEMS} problems, "
+            "or leave out --residual"
+        )
+
+
 def _with_residual(
     rows: Measured, training: np.ndarray, fitted: Hardware, seed: int
 ) -> tuple[Hardware, validation.Validated, Metrics]:
@@ -201,13 +216,6 @@ def _with_residual(
     and the figures without one."""
     from wsjax.fit import residual
 
-    problems = len(np.unique(rows.problem[training]))
-    if training.sum() < residual.FEWEST_ROWS or problems < residual.FEWEST_PROBLEMS:
-        raise InputError(
-            f"{rows.table}: {training.sum():,} rows of {problems:,} problems are too few to learn "
-            f"from; measure {residual.FEWEST_ROWS:,} rows of {residual.FEWEST_PROBLEMS} problems, "
-            "or leave out --residual"
-        )
     judged = ~training if (~training).any() else training
     plain = validation.evaluate(rows, fitted)
     physics = validation.metrics_of(plain, judged)

@@ -24,7 +24,7 @@ from wsjax.hardware.machine import (
     parse_hardware,
 )
 from wsjax.hardware.parameters import INF, PARAMETERS, Parameters
-from wsjax.hardware.residual import FEATURES, LIMIT, Head, Network, Residual, residual_of, shapes
+from wsjax.hardware.residual import FEATURES, LIMIT, Head, Network, Residual, residual_of
 from wsjax.hardware.sections import unused_key
 from wsjax.hardware.starting import NewFacts, new_machine
 
@@ -59,7 +59,6 @@ __all__ = [
     "residual_of",
     "resolve",
     "resolve_one",
-    "shapes",
     "spread",
     "unused_key",
 ]

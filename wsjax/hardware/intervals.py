@@ -120,9 +120,8 @@ def extrapolation(hardware: Hardware, columns: Mapping[str, Any]) -> str:
 
 
 def _beyond(hardware: Hardware, name: str, values: Any) -> np.ndarray:
-    known, choices = hardware.span[name], COLUMNS[name].choices
-    codes = [choices.index(word) for word in known] if choices else known
-    return np.asarray(out_of_span(name, codes, np.asarray(values), hardware.facts.sms))
+    known = hardware.span_numbers[name]
+    return np.asarray(out_of_span(name, known, np.asarray(values), hardware.facts.sms))
 
 
 def out_of_span(name: str, known: Sequence[int], values: Any, sms: Any) -> Any:
@@ -145,7 +144,7 @@ def family_defaults(hardware: Hardware) -> dict[str, int]:
             continue
         usual = int(DEFAULTS[name])
         if _beyond(hardware, name, usual):
-            measured = map(COLUMNS[name].number, hardware.span[name])
+            measured = hardware.span_numbers[name]
             found[name] = min(measured, key=lambda value: (abs(value - usual), -value))
     return found
 

@@ -108,11 +108,12 @@ class Hardware:
         """The learned correction as programs take it, if there is one."""
         if self.residual is None:
             return None
-        span = [
-            (name, *(map(COLUMNS[name].choices.index, known) if COLUMNS[name].choices else known))
-            for name, known in self.span.items()
-        ]
-        return Head(self.residual, tuple(span))
+        return Head(self.residual, tuple((name, *x) for name, x in self.span_numbers.items()))
+
+    @property
+    def span_numbers(self) -> dict[str, list[int]]:
+        """The `span` with codes for words."""
+        return {name: [COLUMNS[name].number(x) for x in known] for name, known in self.span.items()}
 
     @property
     def physics(self) -> "Hardware":

@@ -61,12 +61,13 @@ def features(c: Configuration, machine: Machine, time_us: Number) -> dict[str, N
     whole = kernel(c, machine)
     p, repeats = isolate(whole.full)
     q = slopes(p)
-    sizes = _sizes(c, machine, r, t) | {
+    sizes = _sizes(c, machine, r, t)
+    sizes |= {
         "first_load_us": whole.first.load_a_us + whole.first.load_b_us,
         "full_load_us": whole.full.load_a_us + whole.full.load_b_us,
         "full_compute_us": whole.full.compute_us,
         "time_us": time_us,
-        "flop_per_us": 2.0 * c.m * c.n * c.k * c.batch / time_us,
+        "flop_per_us": sizes["flop"] / time_us,
     }
     shares = {
         "k_tail": 1.0 - c.k * r.per.block_k * r.per.k_tiles,
