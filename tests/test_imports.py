@@ -25,6 +25,7 @@ ORDER = (
     "predictions",
     "sweeps",
     "fit",
+    "measuring",
     "search",
     "portfolio",
     "timelines",

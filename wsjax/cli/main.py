@@ -15,6 +15,7 @@ from wsjax.cli import (  # noqa: F401 (they register their verbs)
     fit,
     hardware,
     importing,
+    measure,
     optimize,
     predict,
     report,
