@@ -28,6 +28,7 @@ ORDER = (
     "measuring",
     "search",
     "portfolio",
+    "changes",
     "timelines",
     "views",
     "cli",

@@ -34,13 +34,15 @@
 Units: µs, bytes, bytes per µs (1 B/µs = 1 MB/s), flop per µs.
 
 **What to read next.** README.md for the verbs; `python -m pydoc wsjax.model` for the equations, and
-its siblings: schema, hardware, engine, sweeps, fit, search, portfolio, timelines, views, cli.
+its siblings: schema, hardware, engine, sweeps, fit, search, portfolio, changes, timelines, views,
+cli.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wsjax.changes import Comparison, compare
     from wsjax.errors import InfeasibleError, InputError, WsjaxError
     from wsjax.fit import Calibration, Validation, ablate, calibrate, validate
     from wsjax.hardware import Hardware, format_hardware, hardware_names, load_hardware
@@ -57,6 +59,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Calibration",
     "Choice",
+    "Comparison",
     "Explanation",
     "Hardware",
     "InfeasibleError",
@@ -68,6 +71,7 @@ __all__ = [
     "ablate",
     "calibrate",
     "choose",
+    "compare",
     "explain",
     "format_hardware",
     "hardware_names",
@@ -86,12 +90,14 @@ __all__ = [
 _PACKAGES = {
     "Calibration": "fit",
     "Choice": "portfolio",
+    "Comparison": "changes",
     "Explanation": "timelines",
     "Timeline": "timelines",
     "Validation": "fit",
     "ablate": "fit",
     "calibrate": "fit",
     "choose": "portfolio",
+    "compare": "changes",
     "explain": "timelines",
     "validate": "fit",
     "InfeasibleError": "errors",

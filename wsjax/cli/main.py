@@ -11,6 +11,7 @@ from cyclopts import CycloptsError, UnusedCliTokensError
 
 from wsjax.cli import (  # noqa: F401 (they register their verbs)
     choose,
+    compare,
     explain,
     fit,
     hardware,

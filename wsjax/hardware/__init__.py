@@ -24,6 +24,7 @@ from wsjax.hardware.machine import (
     parse_hardware,
 )
 from wsjax.hardware.parameters import INF, PARAMETERS, Parameters
+from wsjax.hardware.peaks import Peaks, fact_ratios
 from wsjax.hardware.residual import FEATURES, LIMIT, Head, Network, Residual, residual_of
 from wsjax.hardware.sections import unused_key
 from wsjax.hardware.starting import NewFacts, new_machine
@@ -41,12 +42,14 @@ __all__ = [
     "Network",
     "NewFacts",
     "Parameters",
+    "Peaks",
     "Residual",
     "backing",
     "bounds",
     "check_rates",
     "extrapolation",
     "fact",
+    "fact_ratios",
     "family_defaults",
     "format_hardware",
     "hardware_names",

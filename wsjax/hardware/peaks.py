@@ -97,7 +97,7 @@ def filled(values: Mapping[str, float], sheet: DataSheet) -> dict[str, float]:
 
 def scaled(theirs: Parameters, sheet: DataSheet, own: DataSheet) -> dict[str, float]:
     """Another machine's parameters, each as its facts and this machine's say: `Parameter.scale`."""
-    per_fact = _ratios(sheet, own)
+    per_fact = fact_ratios(sheet, own)
     values = {
         name: value * per_fact[PARAMETERS[name].scale] for name, value in theirs._asdict().items()
     }
@@ -107,8 +107,8 @@ def scaled(theirs: Parameters, sheet: DataSheet, own: DataSheet) -> dict[str, fl
     return {name: min(value, most.get(name, INF)) for name, value in values.items()}
 
 
-def _ratios(sheet: DataSheet, own: DataSheet) -> dict[str, float]:
-    """By what the quantities behind parameters differ between two machines."""
+def fact_ratios(sheet: DataSheet, own: DataSheet) -> dict[str, float]:
+    """By what the quantities behind parameters (`Parameter.scale`) differ between two machines."""
 
     def ratio(theirs: float, mine: float) -> float:
         return mine / theirs if math.isfinite(mine) and math.isfinite(theirs) else math.nan

@@ -16,14 +16,33 @@ the least time (the p-median problem), and proves it.
 from wsjax.portfolio.choices import Choice, slower_pct
 from wsjax.portfolio.choices import Measured as MeasuredChoice
 from wsjax.portfolio.choosing import choose
-from wsjax.portfolio.export import Point, loss_svg, without_formulas
+from wsjax.portfolio.export import (
+    Point,
+    kernel_name,
+    loss_svg,
+    round_step,
+    svg,
+    svg_line,
+    svg_text,
+    without_formulas,
+)
+from wsjax.portfolio.workloads import Problems, naming, read_frame, read_problems
 
 __all__ = [
     "Choice",
     "MeasuredChoice",
     "Point",
+    "Problems",
     "choose",
+    "kernel_name",
     "loss_svg",
+    "naming",
+    "read_frame",
+    "read_problems",
+    "round_step",
     "slower_pct",
+    "svg",
+    "svg_line",
+    "svg_text",
     "without_formulas",
 ]

@@ -20,13 +20,17 @@ from wsjax.sweeps.layout import shard_of
 from wsjax.sweeps.quantiles import QUANTILES
 from wsjax.sweeps.rows import given_numbers
 from wsjax.sweeps.run import Summary, load_run, output_directory, sweep
-from wsjax.sweeps.shards import Sizes
+from wsjax.sweeps.shards import Sizes, in_order
+from wsjax.sweeps.topk import TopK, least_of
 
 __all__ = [
     "QUANTILES",
     "Sizes",
     "Summary",
+    "TopK",
     "given_numbers",
+    "in_order",
+    "least_of",
     "load_run",
     "open",
     "output_directory",

@@ -10,8 +10,10 @@ it. Python reduces the tables to what fits a page (`sweep_rows`: the fastest row
 problem and machine; `fit_page`: measured rows, or bins of them) and packs numbers as base64; the
 scripts of `pages/` draw and filter them.
 
-The verbs `trace` and `report` call this package. Read next: `wsjax.timelines` (what a timeline is),
-`sweep_page`, `pages/page.js` (what all pages share).
+`tornado_svg` draws what changes of a machine save.
+
+The verbs `trace`, `compare` and `report` call this package. Read next: `wsjax.timelines` (what a
+timeline is), `sweep_page`, `pages/page.js` (what all pages share).
 """
 
 from wsjax.views.report import Report, report
@@ -22,6 +24,7 @@ from wsjax.views.timeline_files import (
     write_timeline,
 )
 from wsjax.views.timeline_text import timeline_text
+from wsjax.views.tornado import tornado_svg
 
 __all__ = [
     "KERNELS_MOST",
@@ -29,6 +32,7 @@ __all__ = [
     "check_timeline_file",
     "report",
     "timeline_text",
+    "tornado_svg",
     "write_comparisons",
     "write_timeline",
 ]
