@@ -1,15 +1,101 @@
-"""`wsjax measure`: kernels timed on the GPU at hand."""
+"""`wsjax plan` and `wsjax measure`: which kernels to time, and their times on the GPU at hand."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
-from wsjax.cli.app import AsJson, HardwareName, app
-from wsjax.cli.terminal import progress, show_json
+from wsjax.cli.app import AsJson, HardwareName, SpaceFile, app
+from wsjax.cli.terminal import progress, show_json, show_table, telling
 
 if TYPE_CHECKING:
-    from wsjax.measuring import Measured
+    from wsjax.measuring import Measured, Plan
+
+SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def duration(_: object, tokens: Sequence[Token]) -> float:
+    """Seconds: 90, 90s, 1.5m."""
+    text = tokens[0].value
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?) *(s|m|min|h|)", text)
+    if not found:
+        raise ValueError(f"'{text}' is no duration; write it as 60s or 2m")
+    return float(found[1]) * SECONDS[found[2]]
+
+
+@app.command
+def plan(
+    workload: Annotated[Path, Parameter(help="a table of problems: m, n, k, weight, ...")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="the rows to measure, .csv or .parquet")],
+    hardware: HardwareName = "h200-datasheet",
+    space: SpaceFile = None,
+    rows: Annotated[int, Parameter(help="how many, at most")] = 100,
+    budget: Annotated[
+        float | None,
+        Parameter(converter=duration, help="what they may take on the GPU, such as 60s"),
+    ] = None,
+    measured: Annotated[
+        list[Path] | None, Parameter(help="tables of what has been measured already")
+    ] = None,
+    seed: Annotated[int, Parameter(help="of the sample of pairs to choose from")] = 0,
+    json: AsJson = False,
+) -> int:
+    """The few kernels to measure after which a workload is predicted best.
+
+    wsjax plan workload.csv --hardware h200-datasheet --rows 100 --out plan.csv
+
+    A row is a problem of the workload on a kernel of `--space` (default: those of the engine
+    `gluon`); of a workload that names kernels too, its own rows. From how predictions there grow
+    with each parameter, and what the machine's file and rows `--measured` already tell, each row in
+    turn is the one that lowers the expected error of the workload most; of a `--budget`, most per
+    second. The plan is in that order, so that its first rows are a shorter plan.
+
+    Told are each parameter's standard error before and after, those on which no row tells anything,
+    and those that all rows only tell together.
+    """
+    from wsjax import measuring, tables
+
+    tables.check_destination(out, workload)
+    with telling("choosing rows to measure", quiet=json):
+        found = measuring.plan(
+            workload,
+            hardware,
+            space=space,
+            rows=rows,
+            budget_s=float("inf") if budget is None else budget,
+            measured=measured or (),
+            seed=seed,
+        )
+    tables.write_table(tables.from_frame(found.frame), out, {})
+    if json:
+        record = {name: value for name, value in vars(found).items() if name != "frame"}
+        show_json(record | {"rows": len(found.frame)})
+    else:
+        _show_plan(found, out)
+    return 0
+
+
+def _show_plan(found: "Plan", out: Path) -> None:
+    cells = [
+        (name, f"{100 * before:.1f}", f"{100 * after:.1f}")
+        for name, before, after in sorted(found.parameters, key=lambda p: p[2] / p[1])
+        if name not in found.untold
+    ]
+    show_table(("parameter", "standard error %", "after %"), cells)
+    if found.untold:
+        print(f"no row tells more of {', '.join(found.untold)}")
+    for pair in found.together:
+        print(f"told only together: {' and '.join(pair)}")
+    before, after = found.error_pct
+    print(
+        f"{len(found.frame):,} rows of {found.problems:,} problems, {found.kernel_s:.1f} s on the "
+        f"GPU; the workload's expected error from parameters: {before:.1f} % -> {after:.1f} %"
+    )
+    print(f"written to {out}; wsjax measure {out} --out measured.csv")
 
 
 @app.command

@@ -2,6 +2,7 @@
 
 from wsjax.fit.ablation import ablate
 from wsjax.fit.calibration import Calibration, calibrate, few_problems
+from wsjax.fit.design import Design, design
 from wsjax.fit.measured import excluded_text
 from wsjax.fit.metrics import Metrics
 from wsjax.fit.priors import PRIOR_HEADINGS, prior_cells
@@ -34,12 +35,14 @@ __all__ = [
     "SHORT",
     "WORST_HEADINGS",
     "Calibration",
+    "Design",
     "Metrics",
     "Validation",
     "ablate",
     "ablation_cells",
     "calibrate",
     "cells",
+    "design",
     "excluded_text",
     "few_problems",
     "metrics_rows",

@@ -1,5 +1,6 @@
-"""Kernels run on the GPU at hand: a plan -> a table that `calibrate` and `validate` read.
+"""What to measure, and measuring it: a workload -> a plan -> a table that `calibrate` reads.
 
+0. `planning`: a pool of pairs of problem and kernel, of which `wsjax.fit.design` takes the best;
 1. `runner`: which rows are left, in which order, and the file that they are appended to;
 2. `worker`: the process that runs kernels, which may hang or crash; the `Engine` behind it;
 3. `gpu`: how a kernel is timed and checked on an NVIDIA GPU;
@@ -9,6 +10,7 @@
 Triton. Called by the command line; read `wsjax.fit` next.
 """
 
+from wsjax.measuring.planning import Plan, plan
 from wsjax.measuring.runner import ENGINES, Measured, measure
 from wsjax.measuring.worker import Engine, UnavailableError, UnsupportedError, serve
 
@@ -16,8 +18,10 @@ __all__ = [
     "ENGINES",
     "Engine",
     "Measured",
+    "Plan",
     "UnavailableError",
     "UnsupportedError",
     "measure",
+    "plan",
     "serve",
 ]

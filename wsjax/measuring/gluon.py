@@ -23,7 +23,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from wsjax.measuring.gpu import GpuEngine
+from wsjax.measuring.gpu import GpuEngine, Launch
 from wsjax.measuring.worker import UnsupportedError
 
 
@@ -226,8 +226,8 @@ class Engine(GpuEngine):
 
     name = "gluon"
 
-    def prepare(self, row: Mapping[str, Any]) -> Callable[..., None]:
-        """A function of A, B and C that launches the kernel, compiled."""
+    def prepare(self, row: Mapping[str, Any]) -> Callable[..., Launch]:
+        """The compiled kernel."""
         _check(row, self.capability)
         tile = [row[f"block_{axis}"] for axis in "mnk"]
         two = row["schedule"] == "pingpong"
@@ -252,7 +252,12 @@ class Engine(GpuEngine):
 
         blank = [self.blank(row, *shape) for shape in self.shapes(row)]
         gemm.warmup(*arguments(*blank), grid=grid, **options)
-        return lambda a, b, c: gemm[grid](*arguments(a, b, c), **options)
+
+        def bind(a: Any, b: Any, c: Any) -> Launch:
+            given = arguments(a, b, c)
+            return lambda: gemm[grid](*given, **options)
+
+        return bind
 
 
 def _descriptor(tensor: Any, block: list[int]) -> TensorDescriptor:

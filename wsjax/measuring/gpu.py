@@ -9,6 +9,7 @@ Nothing is subtracted: an empty kernel reads some 3 us. The clock is the SMs' ow
 
 # pyright: reportMissingImports=false
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -20,11 +21,16 @@ import triton.language as tl
 from wsjax.measuring.worker import UnavailableError, UnsupportedError
 
 FLUSHED_BYTES = 2**28
-SPIN_CYCLES = 200_000
+SPIN_CYCLES_MIN, SPIN_LAUNCHES, CYCLES_PER_S = 100_000, 4, 2e9
+"""The spinning kernel lasts as long as the host takes for so many launches."""
 RUNS_US, RUNS_MIN, RUNS_MAX = 20_000, 15, 60
 TOLERANCE = 4e-3
 """Of the relative error: rounding to bf16 gives 1.7e-3."""
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+Launch = Callable[[], Any]
+"""Queues the kernel."""
 
 
 @triton.jit
@@ -32,9 +38,9 @@ def _clocks(out):
     """Each SM's cycle counter and the global timer (ns), at 2 i and 2 i + 1 of SM i."""
     sm = tl.inline_asm_elementwise("mov.u32 $0, %smid;", "=r", [], tl.int32, False, 1)
     cycles = tl.inline_asm_elementwise("mov.u64 $0, %clock64;", "=l", [], tl.int64, False, 1)
-    time = tl.inline_asm_elementwise("mov.u64 $0, %globaltimer;", "=l", [], tl.int64, False, 1)
+    now = tl.inline_asm_elementwise("mov.u64 $0, %globaltimer;", "=l", [], tl.int64, False, 1)
     tl.store(out + 2 * sm, cycles)
-    tl.store(out + 2 * sm + 1, time)
+    tl.store(out + 2 * sm + 1, now)
 
 
 class GpuEngine:
@@ -64,26 +70,31 @@ class GpuEngine:
             "triton": triton.__version__,
         }
 
-    def prepare(self, row: Mapping[str, Any]) -> Callable[..., None]:
-        """A compiled kernel: launches on A, B and C."""
+    def prepare(self, row: Mapping[str, Any]) -> Callable[..., Launch]:
+        """A row's compiled kernel, to be bound to A, B and C."""
         raise NotImplementedError
 
     def measure(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The times of one row, or that its result is wrong."""
-        run = self.prepare(row)
+        bind = self.prepare(row)
         a, b, expected = self._inputs(row)
         c = self.blank(row, row["m"], row["n"]).fill_(float("nan"))
-        run(a, b, c)
+        run = bind(a, b, c)
+        run()
         difference = torch.linalg.vector_norm(c.float() - expected)
         error = float(difference / torch.linalg.vector_norm(expected))
         if not error <= TOLERANCE:
             return {"status": "incorrect", "rel_err": error}
-        warm = row["l2_state"] == "warm"
-        before = (lambda: run(a, b, c)) if warm else self._flushed.zero_
-        first = self._times(lambda: run(a, b, c), before, 2)[1]
+        before = run if row["l2_state"] == "warm" else self._flushed.zero_
+        began = time.perf_counter()
+        run()
+        spin = int(
+            max(SPIN_LAUNCHES * (time.perf_counter() - began) * CYCLES_PER_S, SPIN_CYCLES_MIN)
+        )
+        first = self._times(run, before, 2, spin)[1]
         runs = int(np.clip(RUNS_US / first, RUNS_MIN, RUNS_MAX))
         start = self._clock()
-        times = self._times(lambda: run(a, b, c), before, runs)
+        times = self._times(run, before, runs, spin)
         cycles, elapsed = np.median(self._clock() - start, axis=0)
         low, median, high = np.percentile(times, [10, 50, 90])
         return {
@@ -96,13 +107,13 @@ class GpuEngine:
             "sm_ghz_measured": round(float(cycles / elapsed), 4),
         }
 
-    def _times(self, run: Callable[[], Any], before: Callable[[], Any], runs: int) -> np.ndarray:
+    def _times(self, run: Launch, before: Launch, runs: int, spin_cycles: int) -> np.ndarray:
         """Each run's time in µs."""
         events = []
         for _ in range(runs):
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             before()
-            torch.cuda._sleep(SPIN_CYCLES)
+            torch.cuda._sleep(spin_cycles)
             start.record()
             run()
             end.record()

@@ -37,7 +37,7 @@ ENGINES = {
 RESULTS = (TIME, f"{TIME}_p10", f"{TIME}_p90", "reps", "status", "source", "run")
 RESULTS += ("rel_err", "sm_ghz_measured", "error")
 HEADER = (*COLUMNS, *RESULTS)
-COMPILERS = 8
+COMPILERS = 12
 """Processes that compile ahead, at most."""
 
 
@@ -192,7 +192,7 @@ def _compile_ahead(engine: str, queue: Sequence[tuple[Any, ...]], timeout_s: flo
     for key in queue:
         row = dict(zip((*COLUMNS, "run"), key, strict=True))
         kernels.setdefault(tuple(row[name] for name in (*KERNEL, "layout", "dtype_in")), row)
-    processes = min(COMPILERS, (os.cpu_count() or 2) // 2, len(kernels) // 4)
+    processes = min(COMPILERS, (os.cpu_count() or 2) - 2, len(kernels) // 4)
     if processes < 2:
         return
     shares = [list(kernels.values())[start::processes] for start in range(processes)]

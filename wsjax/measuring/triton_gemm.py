@@ -13,7 +13,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from wsjax.measuring.gpu import GpuEngine
+from wsjax.measuring.gpu import GpuEngine, Launch
 from wsjax.measuring.worker import UnsupportedError
 
 
@@ -60,8 +60,8 @@ class Engine(GpuEngine):
 
     name = "triton"
 
-    def prepare(self, row: Mapping[str, Any]) -> Callable[..., None]:
-        """A function of A, B and C that launches the kernel, compiled."""
+    def prepare(self, row: Mapping[str, Any]) -> Callable[..., Launch]:
+        """The compiled kernel."""
         if row["schedule"] != "serial" or row["grid_ctas"]:
             raise UnsupportedError("schedule: serial, a CTA for each output tile")
         if row["batch"] * row["cluster_m"] * row["cluster_n"] * row["split_k"] > 1:
@@ -74,4 +74,4 @@ class Engine(GpuEngine):
         options = {"num_stages": row["stages"] + 1, "num_warps": row["math_warps"]}
         blank = [self.blank(row, *shape) for shape in self.shapes(row)]
         gemm.warmup(*blank, *sizes, *blocks, grid=(tiles,), **options)
-        return lambda a, b, c: gemm[(tiles,)](a, b, c, *sizes, *blocks, **options)
+        return lambda a, b, c: lambda: gemm[(tiles,)](a, b, c, *sizes, *blocks, **options)

@@ -26,7 +26,14 @@ from wsjax.portfolio.export import (
     svg_text,
     without_formulas,
 )
-from wsjax.portfolio.workloads import Problems, naming, read_frame, read_problems
+from wsjax.portfolio.workloads import (
+    Problems,
+    has_kernels,
+    naming,
+    read_frame,
+    read_problems,
+    space_kernels,
+)
 
 __all__ = [
     "Choice",
@@ -34,6 +41,7 @@ __all__ = [
     "Point",
     "Problems",
     "choose",
+    "has_kernels",
     "kernel_name",
     "loss_svg",
     "naming",
@@ -41,6 +49,7 @@ __all__ = [
     "read_problems",
     "round_step",
     "slower_pct",
+    "space_kernels",
     "svg",
     "svg_line",
     "svg_text",
