@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsjax import engine, fit, portfolio, schema
+from wsjax import schema
 from wsjax.errors import InputError
 from wsjax.hardware import PARAMETERS, Hardware, load_hardware, resolve
 from wsjax.measuring.runner import read_rows
@@ -17,6 +17,8 @@ from wsjax.spec import load_space
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from wsjax.fit import Design
 
 POOL = 2_048
 """Rows that are weighed against each other: a sample of all pairs of problem and kernel."""
@@ -66,6 +68,8 @@ def plan(
 
     Raises InputError for what cannot be read, or if no kernel can run.
     """
+    from wsjax import fit, portfolio
+
     began = time.perf_counter()
     if rows < 1:
         raise InputError(f"--rows {rows}: give a whole number from 1, such as 100")
@@ -110,7 +114,7 @@ def plan(
     )
 
 
-def _frame(pool: Configuration, found: "fit.Design") -> "pd.DataFrame":
+def _frame(pool: Configuration, found: "Design") -> "pd.DataFrame":
     import pandas as pd
 
     columns = {name: values[found.chosen] for name, values in pool._asdict().items()}
@@ -125,6 +129,8 @@ def _pool(
 ) -> tuple[Configuration, np.ndarray]:
     """A sample of the pairs of problem and kernel that can run, as many of each problem, and how
     much each counts."""
+    from wsjax import engine, portfolio
+
     frame = portfolio.read_frame(workload, machine)
     with portfolio.naming(workload):
         problems, problem = portfolio.read_problems(frame)
