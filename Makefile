@@ -4,12 +4,13 @@
 # make ray    sweeps on a Ray cluster of two workers (minutes)
 # make kill   kill sweeps at 20 random moments, resume them, compare bytes (minutes)
 # make crosscheck   four ways to the paper's optima (minutes)
+# make plan-curve   error after planned rows and after random ones (needs TABLES; minutes)
 # make browser   use the pages of reports in a browser (needs chromium; minutes)
 # make calibrate TABLES=DIR   remake the H200 calibrations from the measured tables in DIR
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench ray kill crosscheck browser calibrate clean
+.PHONY: demo test bench ray kill crosscheck browser plan-curve calibrate clean
 
 demo: .venv/ready
 	$(BIN)/wsjax sweep sweeps/quickstart.toml
@@ -50,6 +51,9 @@ calibrate: .venv/ready
 		--start sweeps/h200-cutlass-start.toml --out $(H200)-cutlass.toml
 	$(BIN)/wsjax calibrate $(CUTLASS) $(KINDS) --free $(KINDS_FREE) --residual \
 		--start $(H200)-cutlass.toml --out $(H200)-cutlass.toml
+
+plan-curve: .venv/ready-dev
+	$(BIN)/python tests/slow/plan_curve.py $(TABLES)/gemm_ws.csv.gz
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

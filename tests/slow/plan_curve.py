@@ -17,7 +17,7 @@ from wsjax.fit.measured import Measured
 from wsjax.hardware import load_hardware
 
 COUNTS = (25, 50, 100, 200, 400)
-POOL, SEEDS = 4_096, 3
+POOL, SEEDS = 2_048, 3
 
 
 def frame(rows: Measured) -> pd.DataFrame:
