@@ -27,6 +27,7 @@ ELSEWHERE = {
     "wsjax calibrate measured.parquet --start h200-datasheet --out mine.toml": (
         "minutes; test_calibration has a smaller one"
     ),
+    "wsjax measure plan.csv --out measured.csv": "needs a GPU; test_measure has an engine without",
 }
 """Lines that are not run here, and why."""
 KERNELS = {"block_m": [64, 128], "block_n": [128, 256], "block_k": 64}

@@ -63,9 +63,7 @@ def main() -> None:
     print(f"{len(judge):,} rows of {len(np.unique(judge.problem))} held-out problems are judged")
     print("rows how   problems mean%  median    p95 regret  seconds")
     evenly = np.ones(len(pool))
-    planned = design.design(
-        pool.configurations, problem, evenly, machine, rows=max(options.counts)
-    ).chosen
+    planned = design(pool.configurations, problem, evenly, machine, rows=max(options.counts)).chosen
     for count in options.counts:
         line(pool, planned[:count], "planned", options.start, judge)
         for seed in range(options.seeds):
