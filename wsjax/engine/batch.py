@@ -39,7 +39,7 @@ from wsjax.engine.rows import Candidates, host, lengthened, on_one_device, over_
 from wsjax.errors import WsjaxError
 from wsjax.hardware import Hardware, Head, check_rates
 from wsjax.model import SERIAL, Machine, Outcome, Pipeline, simulate_queue, solve
-from wsjax.schema import DTYPE_BYTES, METHODS, Configuration, Facts
+from wsjax.schema import DTYPE_BYTES, METHODS, Configuration, Facts, undivided
 
 FEW = 256
 """Rows of a program that is compiled soon, for tables that are too small to be worth another."""
@@ -222,7 +222,7 @@ def columns(
     dtype_in, dtype_out = configurations.dtype_in, configurations.dtype_out
     machine = Machine(facts, parameters, sizes[dtype_in], sizes[dtype_out], rates[dtype_in])
     legal = False if legal_override is None else legal_override
-    inputs = jax.tree.map(np.asarray, Inputs(configurations, machine, legal))
+    inputs = jax.tree.map(np.asarray, Inputs(undivided(configurations), machine, legal))
     lengths = {len(x) for x in jax.tree.leaves(inputs) if np.ndim(x)}
     if len(lengths) > 1:
         raise ValueError(f"columns of different lengths: {sorted(lengths)}")

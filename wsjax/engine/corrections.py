@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Num
 from wsjax.engine.programs import BRIEF, WIDE, Column, Inputs, Packed, floats, unpack
 from wsjax.hardware import LIMIT, Head, out_of_span
 from wsjax.model import Machine, closed_form, correction, exchange_us, isolated, kernel, lower_bound
-from wsjax.schema import Configuration
+from wsjax.schema import Configuration, divided
 
 SINGLE = 1e-5
 """Relative: more than two programs may differ in a correction, which is computed in float32."""
@@ -19,9 +19,9 @@ SINGLE = 1e-5
 def learned(head: Head, c: Configuration, machine: Machine, time_us: Column) -> Column:
     """The factor by which a learned correction changes the time of one configuration; 1 outside
     the span that it was fitted to."""
-    outside = jnp.bool_(False)
+    outside, whole = jnp.bool_(False), divided(c)
     for name, *known in head.span:
-        outside |= out_of_span(name, known, getattr(c, name), machine.facts.sms)
+        outside |= out_of_span(name, known, getattr(whole, name), machine.facts.sms)
     good = ~outside & (time_us > 0.0) & jnp.isfinite(time_us)
     residual = head.residual
     us = jnp.where(good, time_us, 1.0)
@@ -62,6 +62,7 @@ def bracket(c: Configuration, machine: Machine, head: Head | None) -> Bracket:
     apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
     rest_us = timed.launch_us + exchange_us(timed.full, timed.first, timed.last)
     least_us = rest_us + jnp.where(exact, outcome.end_us, lower_bound(p))
+    apart_us = apart_us if p.queue_end_us is None else jnp.maximum(apart_us, p.queue_end_us)
     most_us = rest_us + jnp.where(exact, outcome.end_us, apart_us)
     if head is None:
         return Bracket(least_us, most_us)

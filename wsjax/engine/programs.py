@@ -34,7 +34,7 @@ from wsjax.model import (
     slopes,
 )
 from wsjax.model import closed_form as closed
-from wsjax.schema import LIMITERS, METHODS, REASONS, Configuration, checks, smem_bytes
+from wsjax.schema import LIMITERS, METHODS, REASONS, Configuration, checks, divided, smem_bytes
 
 WIDE = {"xla_cpu_prefer_vector_width": 512, "xla_cpu_enable_fast_min_max": True}
 """For programs of nothing but arithmetic: XLA takes vectors half as wide on CPUs that have these,
@@ -180,7 +180,7 @@ def reason_of(c: Configuration, machine: Machine, legal: Any = False) -> Int8[Ar
     """
     reason = jnp.zeros((), jnp.int8)
     conditions = checks(
-        floats(c),
+        floats(divided(c)),
         jax.tree.map(lambda x: x * 1.0, machine.facts),
         in_bytes=machine.in_bytes,
         out_bytes=machine.out_bytes,

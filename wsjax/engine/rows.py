@@ -33,6 +33,8 @@ from wsjax.schema import (
 )
 from wsjax.spec import split
 
+DIVIDING = ("split_k", "scheduler")
+"""Columns that may divide output tiles: rows of which neither is given divide none."""
 UNSHAPING = ("sms", "cutlass_raster")
 SHAPING = ("dtype_in", "dtype_out", *(fact for fact in Facts._fields if fact not in UNSHAPING))
 """What of a problem and its machine decides about legality, but for the alignment of its rows in
@@ -172,8 +174,9 @@ class Base(NamedTuple):
 
 def base_of(hardware: Hardware, constants: Columns) -> Base:
     """The `Base` of rows on a machine, on the device."""
+    whole = {name for name in DIVIDING if constants.get(name) == DEFAULTS[name]}
     base = Base(
-        {name: np.asarray(value) for name, value in constants.items()},
+        {name: np.asarray(value) for name, value in constants.items() if name not in whole},
         jax.tree.map(np.int64, hardware.facts),
         jax.tree.map(np.float64, hardware.parameters),
         np.asarray(DTYPE_BYTES),
@@ -193,6 +196,8 @@ def assemble(base: Base, columns: Columns) -> tuple[Configuration, Machine]:
     facts = base.facts._replace(**{n: given[n] for n in Facts._fields if n in given})
     swept = {n: given[n] for n in Parameters._fields if n in given}
     c = complete(given, facts, base.sizes)
+    if not {*DIVIDING} & {*given}:
+        c = c._replace(split_k=None)
     in_bytes, out_bytes = base.sizes[c.dtype_in], base.sizes[c.dtype_out]
     parameters = base.parameters._replace(**swept)
     return c, Machine(facts, parameters, in_bytes, out_bytes, base.rates[c.dtype_in])

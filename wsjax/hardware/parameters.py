@@ -168,6 +168,12 @@ class Parameters(NamedTuple):
     overhead_hidden: Annotated[
         Value, Parameter("odds", "of a CTA's overhead hiding", 0.9, family=True)
     ] = 0.0
+    reduction_us: Annotated[
+        Value, _time("fixed time of adding to another CTA's sums", 0.65, family=True)
+    ] = 0.0
+    reduction_throughput_bytes_per_us: Annotated[
+        Value, _rate("an SM's sums to or from memory, to be added up", 52e3, family=True)
+    ] = INF
 
 
 PARAMETERS: dict[str, Parameter] = {

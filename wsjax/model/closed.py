@@ -69,6 +69,7 @@ from wsjax.model.events import (
     Pipeline,
     isolate,
     keeps_one_in_flight,
+    queued,
 )
 
 
@@ -268,7 +269,7 @@ def closed(pipeline: Pipeline) -> tuple[Outcome, Truth, Truth]:
     once, repeats = isolate(pipeline)
     alone = isinstance(pipeline.schedule, int) and pipeline.schedule == SERIAL
     one, proved, waits_proved = (isolated if alone else overlapped)(once)
-    return Outcome(*(x * repeats for x in one)), proved, waits_proved
+    return queued(pipeline, Outcome(*(x * repeats for x in one))), proved, waits_proved
 
 
 def exchange_us(full: Pipeline, first: Pipeline, last: Pipeline) -> Number:

@@ -46,6 +46,8 @@ class Costs(NamedTuple):
     """µs a byte of C that is stored straight from registers."""
     drain: Number
     """µs a byte of the last wave's stores, all SMs together."""
+    reduction: Number
+    """µs a byte of sums that an SM adds to another's."""
     sm: Number
     """1 / SMs."""
 
@@ -65,5 +67,6 @@ def costs(machine: Machine) -> Costs:
         store=1.0 / p.store_throughput_bytes_per_us,
         direct=1.0 / p.direct_throughput_bytes_per_us,
         drain=1.0 / p.drain_throughput_bytes_per_us,
+        reduction=1.0 / p.reduction_throughput_bytes_per_us,
         sm=1.0 / machine.facts.sms,
     )

@@ -48,6 +48,7 @@ from wsjax.model.arithmetic import (
 from wsjax.model.costs import Costs, Machine, costs
 from wsjax.model.events import COOPERATIVE, PINGPONG, SERIAL, Pipeline
 from wsjax.model.raster import Raster, raster
+from wsjax.model.splits import reduced, units
 from wsjax.model.traffic import Traffic, traffic
 from wsjax.schema import OVERHEAD_REGISTERS, PROMOTED, Configuration, smem_bytes
 
@@ -66,7 +67,7 @@ PROMOTED_DEPTH = 128.0
 """The depth of k after which CUTLASS's sm90 kernels promote fp8 sums: four MMAs of 32."""
 PRODUCER_WARPS = 4
 """A serial kernel's producer: a warp group, of which one warp issues the loads."""
-TIMES = tuple(name for name in Pipeline._fields if name.endswith("_us"))
+TIMES = tuple(name for name in Pipeline._fields if name.endswith("_us") and name != "queue_end_us")
 
 
 class Kernel(NamedTuple):
@@ -144,8 +145,10 @@ class _Step(NamedTuple):
 def kernel(c: Configuration, machine: Machine) -> Kernel:
     """The pipelines of one configuration (numbers as floats), times in µs."""
     p, facts = machine.parameters, machine.facts
-    r = raster(c, facts, ctas_per_sm(c, machine))
-    t = traffic(c, r, p, machine.in_bytes, machine.out_bytes)
+    divided = None if c.split_k is None else units(c, facts)
+    part = divided.configuration if divided else c
+    r = raster(part, facts, ctas_per_sm(c, machine))
+    t = traffic(part, r, p, machine.in_bytes, machine.out_bytes, c if divided else None)
     cost = costs(machine)
     share, ctas = _crowd(r.active, cost)
     share_last, ctas_last = _crowd(r.active_last, cost)
@@ -204,7 +207,10 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     launch_us -= jnp.where(serial, p.launch_saved_us, 0.0)
     launch_us += jnp.where(clustered, p.launch_cluster_us, 0.0)
     partial = pipeline(last, partial_step, repeated=True, ends=True)
-    return Kernel(warm._replace(**usual), cold, partial, launch_us)
+    waves = warm._replace(**usual), cold, partial
+    if divided:
+        waves = reduced(divided, r, *waves, cost=cost, startup_us=p.reduction_us, slowdown=slowdown)
+    return Kernel(*waves, launch_us)
 
 
 def _crowd(active: Number, cost: Costs) -> tuple[Number, Number]:

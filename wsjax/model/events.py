@@ -70,6 +70,9 @@ class Pipeline(NamedTuple):
     """1: one DMA warp loads A and B; 2: each loads one of them."""
     mma_in_flight: Number
     """0 or 1: MMAs that run on while MATH goes to the next step."""
+    queue_end_us: Number | None = None
+    """The run does not end before: when the last output tile's reductions are over if they queue
+    from the first wave on (`splits`); None where no output tile is divided."""
 
 
 class Carry(NamedTuple):
@@ -236,6 +239,13 @@ def outcome(carry: Carry, repeats: Number) -> Outcome:
     )
 
 
+def queued(pipeline: Pipeline, one: Outcome) -> Outcome:
+    """The outcome of a run whose last output tile may wait for its queue of reductions."""
+    if pipeline.queue_end_us is None:
+        return one
+    return one._replace(end_us=jnp.maximum(one.end_us, pipeline.queue_end_us))
+
+
 def simulate(pipeline: Pipeline, max_steps: int, max_stages: int, unroll: int = 1) -> Outcome:
     """Run one CTA step by step with `lax.scan`; exact when k_tiles * tiles <= max_steps.
 
@@ -243,7 +253,7 @@ def simulate(pipeline: Pipeline, max_steps: int, max_stages: int, unroll: int = 
     """
     once, repeats = isolate(pipeline)
     first = start_carry(max_stages, pipeline.compute_us)
-    return outcome(_after(once, first, max_steps, unroll), repeats)
+    return queued(pipeline, outcome(_after(once, first, max_steps, unroll), repeats))
 
 
 def _after(pipeline: Pipeline, carry: Carry, steps: int, unroll: int = 1) -> Carry:
@@ -288,4 +298,4 @@ def simulate_queue(queue: Pipeline) -> Outcome:
     once, repeats, carry = _begin(queue)
     while np.any(np.asarray(carry.tile) < np.asarray(once.tiles)):
         carry = _advance(once, carry)
-    return _finish(carry, repeats)
+    return queued(queue, _finish(carry, repeats))

@@ -35,6 +35,7 @@ from wsjax.model.events import (
     isolate,
     keeps_one_in_flight,
     load,
+    queued,
 )
 
 MAX_BLOCKS = 256
@@ -290,4 +291,5 @@ def solve(queue: Pipeline, rows: Number, depth: int) -> tuple[Outcome, Bool[Arra
         jnp.zeros(capacity, bool),
     )
     q = lax.while_loop(unfinished, turn, q)
-    return Outcome(*(x * repeats for x in (q.end_us, *q.waits))), q.finished
+    outcome = Outcome(*(x * repeats for x in (q.end_us, *q.waits)))
+    return queued(queue, outcome), q.finished

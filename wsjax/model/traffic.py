@@ -72,13 +72,19 @@ class Traffic(NamedTuple):
 
 
 def traffic(
-    c: Configuration, r: Raster, p: Parameters, in_bytes: Number, out_bytes: Number
+    c: Configuration,
+    r: Raster,
+    p: Parameters,
+    in_bytes: Number,
+    out_bytes: Number,
+    whole: Configuration | None = None,
 ) -> Traffic:
-    """The `Traffic` of one configuration."""
+    """The `Traffic` of one configuration; whole: where output tiles are divided, the one whose
+    parts `c` has."""
     per, per_capacity = r.per, 1.0 / p.l2_capacity_bytes
     depth_bytes = c.k * in_bytes * per.k_tiles
     warm = c.l2_state * 1.0
-    price_a, price_b, pitch_a, pitch_b = _prices(c, r, p, in_bytes)
+    price_a, price_b, pitch_a, pitch_b = _prices(whole or c, r, p, in_bytes)
     rows, cols = c.m * per.tiles_m, c.n * per.tiles_n
     a_bytes, b_bytes = rows * depth_bytes, cols * depth_bytes
     slot_bytes = (c.block_m + c.block_n) * c.block_k * in_bytes
@@ -128,6 +134,8 @@ def traffic(
     first = (wave.a_bytes + wave.b_bytes) * absent
     later = (again_a + again_b) * absent
     stored = rows * cols * out_bytes * per.k_tiles
+    if whole:
+        stored = stored * (whole.batch / c.batch)
 
     written = stored * r.active * (1.0 - warm)
 

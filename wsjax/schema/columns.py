@@ -25,7 +25,10 @@ further f32 registers each 128 of k; in 16 bits."""
 SCHEDULERS = ("persistent", "none", "splitk", "streamk", "heuristic")
 """How output tiles come to CTAs, in CUTLASS's words: one after the other; a CTA each (`serial`); k
 split over `split_k` CTAs; tiles cut where CTAs run out (stream-K); either, as CUTLASS chooses."""
+REDUCTIONS = ("deterministic", "nondeterministic")
+"""How the CTAs that share an output tile add up: in the order of k, or as they come."""
 PROMOTED = ACCUMS.index("f32_promoted")
+SPLITK, STREAMK, HEURISTIC = (SCHEDULERS.index(x) for x in ("splitk", "streamk", "heuristic"))
 LAYOUTS = ("nn", "nt", "tn", "tt")
 """First letter: A stored [M,K] (n) or [K,M] (t); second: B stored [K,N] (n) or [N,K] (t)."""
 WRITES = ("tma", "direct")
@@ -147,6 +150,7 @@ COLUMNS: dict[str, Column] = {
         Column("cluster_n", "CTAs of a cluster along n", 1),
         Column("scheduler", "how tiles come to CTAs, see SCHEDULERS", "persistent", SCHEDULERS),
         Column("split_k", "CTAs that share one output tile's k", 1),
+        Column("reduction", "how these add up, see REDUCTIONS", "deterministic", REDUCTIONS),
         Column("group_m", "rows of tiles that the raster order groups", 1),
         Column("grid_ctas", "CTAs launched; 0: as many as the SMs hold", 0, minimum=0),
         Column("write_back", "C by asynchronous TMA or straight from registers", "tma", WRITES),
@@ -191,6 +195,7 @@ class Configuration(NamedTuple):
     cluster_n: Any
     scheduler: Any
     split_k: Any
+    reduction: Any
     group_m: Any
     grid_ctas: Any
     write_back: Any
@@ -217,6 +222,19 @@ def with_defaults(columns: Mapping[str, Any]) -> dict[str, Any]:
         two_groups = filled["schedule"] >= SCHEDULES.index("pingpong")
         filled["math_warps"] = np.int64(4) + np.int64(4) * two_groups
     return filled
+
+
+def undivided(c: Configuration) -> Configuration:
+    """Rows for a program; `split_k` is None if none of them divides its output tiles, so that one
+    without the terms of those that do is compiled. NumPy arrays or numbers."""
+    if np.all(c.split_k == 1) and np.all(c.scheduler < SPLITK):
+        return c._replace(split_k=None)
+    return c
+
+
+def divided(c: Configuration) -> Configuration:
+    """Rows of a program with a number for a `split_k` of None."""
+    return c._replace(split_k=1) if c.split_k is None else c
 
 
 def spelled(columns: Mapping[str, Any]) -> dict[str, Any]:

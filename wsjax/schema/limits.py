@@ -32,6 +32,7 @@ from wsjax.schema.columns import (
     PROMOTED,
     SCHEDULERS,
     SCHEDULES,
+    STREAMK,
     Configuration,
     with_defaults,
 )
@@ -130,6 +131,15 @@ def row_bytes(c: Any, in_bytes: Any, out_bytes: Any) -> tuple[Any, Any, Any]:
     return a * in_bytes, b * in_bytes, c.n * out_bytes * (1 - c.write_back)
 
 
+DIVIDING = (SCHEDULES.index("persistent"), SCHEDULES.index("cooperative"))
+"""Schedules whose output tiles may be divided, as CUTLASS's are; ping-pong's may not."""
+
+
+def misses(number: Any, *others: int) -> Any:
+    """A product that is 0 where a number is one of the others."""
+    return math.prod((number - other for other in others), start=1)
+
+
 def checks(
     c: Any,
     facts: Facts,
@@ -162,8 +172,8 @@ def checks(
     pitches = row_bytes(c, in_bytes, out_bytes)
     return (
         ("not_modelled", c.cluster_m * c.cluster_n <= facts.cluster_ctas_max),
-        ("not_modelled", c.split_k == 1),
-        ("not_modelled", c.scheduler < SCHEDULERS.index("streamk")),
+        ("not_modelled", c.scheduler < STREAMK),
+        ("not_modelled", (c.split_k - 1) * misses(c.schedule, *DIVIDING) == 0),
         ("not_modelled", c.accum != ACCUMS.index("f16")),
         ("not_modelled", rate > 0),
         ("block_multiple", divides(facts.mma_m, tile_m)),
@@ -217,10 +227,11 @@ def why(reason: str | int, c: Configuration, facts: Facts) -> str:
         if (ctas := c.cluster_m * c.cluster_n) > (most := facts.cluster_ctas_max):
             of = f"a cluster of {ctas}, at most {most}" if most > 1 else "only 1x1 is"
             return f"not modelled: cluster {c.cluster_m}x{c.cluster_n}; {of}"
-        if c.split_k > 1:
-            return f"not modelled: split_k = {c.split_k}; only 1 is"
-        if c.scheduler >= SCHEDULERS.index("streamk"):
+        if c.scheduler >= STREAMK:
             return f"not modelled: scheduler {SCHEDULERS[c.scheduler]} divides output tiles"
+        if c.split_k > 1 and c.schedule not in DIVIDING:
+            can = " and ".join(SCHEDULES[code] for code in DIVIDING)
+            return f"not modelled: split_k = {c.split_k} in {schedule}; {can} kernels divide tiles"
         if c.accum == ACCUMS.index("f16"):
             return "not modelled: accum f16; f32, f32_fast and f32_promoted are"
         return f"not modelled: the hardware file has no compute_ratio for {DTYPES[c.dtype_in]}"
