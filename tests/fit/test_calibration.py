@@ -218,7 +218,7 @@ def test_wrong_choices(table, change, part):
         ),
         (lambda t: t.assign(time_us_measured=np.nan), "no_time"),
         (lambda t: t.assign(time_us_measured=np.inf), "infinite"),
-        (lambda t: t.assign(split_k=2), "not_modelled"),
+        (lambda t: t.assign(split_k=2), "split_k"),
         (
             lambda t: t.drop(columns="time_us_measured"),
             "no column of measured times; say which it is to `wsjax import`",

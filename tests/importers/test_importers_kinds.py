@@ -284,7 +284,9 @@ def test_types_chosen_at_run_time_are_those_that_ran(write):
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [("scheduler", "streamk", "stream_k"), ("scheduler", "heuristic", "stream_k"),
-     ("scheduler", "persistent", ""), ("beta", "0.5", "beta"), ("beta", "", ""),
+     ("scheduler", "persistent", ""), ("scheduler,split_k", "splitk,4", ""),
+     ("scheduler,split_k", "persistent,4", "split_k"), ("split_k", "4", "split_k"),
+     ("beta", "0.5", "beta"), ("beta", "", ""),
      ("accum", "f16", "f16_accum"), ("accum", "f32_promoted", ""),
      ("kernel", "streamk_gemm", "stream_k")],
 )  # fmt: skip
@@ -490,7 +492,7 @@ def test_measured_times_under_the_name_of_a_prediction(write, tmp_path):
 def test_an_import_that_keeps_no_row(write, capsys, tmp_path):
     head = "m,n,k,block_m,block_n,block_k,time_us,dtype_in,split_k\n64,64,64,64,64,64"
     out = tmp_path / "o.parquet"
-    for row, reason in (("5,fp4,1", "unsupported"), ("5,bf16,2", "not_modelled")):
+    for row, reason in (("5,fp4,1", "unsupported"), ("5,bf16,2", "split_k")):
         assert main(["import", str(write(f"{head},{row}\n")), "--out", str(out)]) == 2
         shown = capsys.readouterr()
         lines = [" ".join(line.split()) for line in shown.out.splitlines()]

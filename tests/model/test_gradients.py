@@ -112,7 +112,12 @@ def random_configurations(rows: int) -> Configuration:
     for name in ("mma_in_flight", "write_back", "l2_state"):
         numbers[name] = rng.integers(0, 2, rows)
     numbers |= {name: rng.choice([1, 2], rows) for name in ("cluster_m", "cluster_n")}
-    numbers |= {"accum": rng.integers(0, 3, rows)}
+    numbers |= {"accum": rng.integers(0, 3, rows), "reduction": rng.integers(0, 2, rows)}
+    splits = rng.choice([1, 2, 5, 16], rows)
+    numbers |= {
+        "split_k": np.where(numbers["schedule"] % 2, splits, 1),
+        "scheduler": splits % 2 * 2,
+    }
     numbers |= {"dma_warps": rng.integers(1, 3, rows), "math_warps": rng.choice([4, 8], rows)}
     return Configuration(**{name: x.astype(float) for name, x in numbers.items()})
 

@@ -147,12 +147,14 @@ def test_how_measured_tables_are_read():
     assert convert(columns(toy(kernel="x", status="ok", layout="nt"))) is None
 
 
-def test_a_measured_split_is_not_modelled():
+def test_measured_splits_are_predicted_but_of_schedules_that_divide_no_tiles():
     """CUTLASS rows with a split k ran, but no time is promised for what the model leaves out."""
     table = read_table(CUTLASS)
     table = table.append_column("split_k", pa.array([2] * table.num_rows))
-    found = wsjax.predict(table, "h200")
-    assert set(found["reason"].to_pylist()) == {"not_modelled"}
+    found = wsjax.predict(table, "h200").to_pandas()
+    divides = table["schedule"].to_pandas() == "cooperative"
+    assert set(found["reason"][divides]) == {""}
+    assert set(found["reason"][~divides]) == {"not_modelled"}
 
 
 def test_mistakes_of_a_file_name_it(tmp_path):

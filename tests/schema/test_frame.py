@@ -143,6 +143,7 @@ def test_defaults():
             "cluster_n": 1,
             "scheduler": 0,
             "split_k": 1,
+            "reduction": 0,
             "group_m": 1,
             "grid_ctas": 0,
             "write_back": 0,

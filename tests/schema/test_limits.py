@@ -98,7 +98,8 @@ def test_deepest_ring_is_the_one_cutlass_takes_on_an_h200(block_m, block_n, bloc
         (tile(128, 256, 128, 2, accum=1, math_warps=8), "cooperative", "fp8_e4m3", ""),
         (tile(128, 128, 64, 4, scheduler=1), "persistent", "bf16", ""),
         (tile(128, 128, 64, 4, scheduler=3), "persistent", "bf16", "not_modelled"),
-        (tile(128, 128, 64, 4, split_k=2), "persistent", "bf16", "not_modelled"),
+        (tile(128, 128, 64, 4, split_k=2), "persistent", "bf16", ""),
+        (tile(128, 128, 64, 4, split_k=2, schedule=2), "persistent", "bf16", "not_modelled"),
         (tile(96, 128, 64, 4), "persistent", "bf16", "block_multiple"),
         (tile(128, 100, 64, 4), "persistent", "bf16", "block_multiple"),
         (tile(128, 128, 24, 4), "persistent", "bf16", "block_multiple"),
@@ -300,7 +301,8 @@ def test_explanations_say_how_much_and_how_to_mend():
     cut = explained("not_modelled", tile(64, 64, 64, scheduler=3))
     assert "scheduler streamk divides output tiles" in cut
     assert "accum f16; f32" in explained("not_modelled", tile(64, 64, 64, accum=3))
-    assert "split_k = 4; only 1 is" in explained("not_modelled", tile(64, 64, 64, split_k=4))
+    split = explained("not_modelled", tile(64, 64, 64, split_k=4), schedule="pingpong")
+    assert "split_k = 4 in pingpong; persistent and cooperative kernels" in split
     assert "no compute_ratio for int8" in explained(
         "not_modelled", tile(64, 64, 64), dtype_in="int8"
     )

@@ -105,9 +105,9 @@ Process = Iterator[Semaphore | Duration]
 class Machine:
     """One CTA on one SM: its ring, its transfer server, its DMA warps and its MATH groups."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, clock: Clock | None = None) -> None:
         self.case = case
-        self.clock = Clock()
+        self.clock = clock or Clock()
         self.steps = range(case.k_tiles * case.tiles)
         self.groups = GROUPS[case.schedule]
         # Each DMA warp counts the free slots for itself: a slot's release posts both counts.
@@ -142,37 +142,45 @@ class Machine:
 
     def math_group(self, group: int) -> Process:
         """Every `groups`-th output tile: its mainloop when it has the turn, then its epilogue."""
-        case, clock, ready = self.case, self.clock, self.ready
         own_turn = self.mainloop_turns[group]
         next_turn = self.mainloop_turns[(group + 1) % self.groups]
-        last = case.k_tiles - 1
-        in_flight = case.mma_in_flight == 1 and case.stages > 1
-        for _ in range(group, case.tiles, self.groups):
+        for _ in range(group, self.case.tiles, self.groups):
             yield own_turn
-            for step in range(case.k_tiles):
-                had_turn = clock.now
-                yield ready
-                self.math_wait += clock.now - had_turn
-                self.math_starts.append(clock.now)
-                if in_flight and step > 0:
-                    self.release_slot()  # of the step before, whose compute has ended
-                yield case.compute
-                if not in_flight or step == last:
-                    self.release_slot()
+            yield from self.mainloop(self.case.k_tiles)
             next_turn.post()
-            yield case.epilogue
+            yield self.case.epilogue
+
+    def mainloop(self, k_tiles: int) -> Process:
+        """The steps of one output tile, or of a share of one."""
+        case, clock, ready = self.case, self.clock, self.ready
+        in_flight = case.mma_in_flight == 1 and case.stages > 1
+        for step in range(k_tiles):
+            had_turn = clock.now
+            yield ready
+            self.math_wait += clock.now - had_turn
+            self.math_starts.append(clock.now)
+            if in_flight and step > 0:
+                self.release_slot()  # of the step before, whose compute has ended
+            yield case.compute
+            if not in_flight or step == k_tiles - 1:
+                self.release_slot()
 
     def release_slot(self) -> None:
         for free in self.free:
             free.post()
 
-    def run(self) -> Outcome:
+    def begin(self) -> None:
+        """Make the processes ready to run."""
         startup, a, b = self.case.load_startup, self.case.load_a, self.case.load_b
         warps = {1: [(2 * startup, a + b)], 2: [(startup, a), (startup, b)]}
         for warp, (busy, load) in enumerate(warps[self.case.dma_warps]):
             self.clock.runnable.append(self.dma_warp(warp, busy, load))
         for group in range(self.groups):
             self.clock.runnable.append(self.math_group(group))
+
+    def run(self) -> Outcome:
+        """Play the CTA to its end."""
+        self.begin()
         self.clock.run()
         return Outcome(self.clock.now, self.math_wait, self.dma_wait, self.math_starts)
 
@@ -183,3 +191,73 @@ def simulate(case: Case) -> Outcome:
         return Machine(case).run()
     time, math_wait, dma_wait, starts = Machine(replace(case, tiles=1)).run()
     return Outcome(case.tiles * time, case.tiles * math_wait, case.tiles * dma_wait, starts)
+
+
+class Unit(NamedTuple):
+    """What a CTA takes at a time: a share of the k-tiles of one output tile."""
+
+    tile: int
+    share: int
+    shares: int
+    k_tiles: int
+
+
+class Worker(Machine):
+    """A CTA that takes units; behind each mainloop, MATH adds its sums to the tile's others."""
+
+    def __init__(self, case: Case, clock: Clock, units: list[Unit], launch: "Launch") -> None:
+        super().__init__(case, clock)
+        self.units, self.launch = units, launch
+        self.steps = range(sum(unit.k_tiles for unit in units))
+
+    def math_group(self, group: int) -> Process:
+        """Every unit, its reduction, and of a tile's last share the epilogue."""
+        for unit in self.units:
+            yield from self.mainloop(unit.k_tiles)
+            if unit.shares > 1:
+                yield from self.reduce(unit)
+            if unit.share == unit.shares - 1:
+                yield self.case.epilogue
+
+    def reduce(self, unit: Unit) -> Process:
+        """Behind the share before; if the order is free, behind the first, the last behind all."""
+        before = range(unit.share)
+        if unit.share < unit.shares - 1 and not self.launch.ordered:
+            before = before[:1]
+        for share in before:
+            done = self.launch.done[unit.tile, share]
+            yield done
+            done.post()
+        yield self.launch.reduction
+        self.launch.done[unit.tile, unit.share].post()
+
+
+class Launch:
+    """All CTAs of a launch, each with its units in order; `case` has the durations."""
+
+    def __init__(
+        self, case: Case, ctas: list[list[Unit]], reduction: Duration, *, ordered: bool
+    ) -> None:
+        self.clock = Clock()
+        self.reduction, self.ordered = reduction, ordered
+        units = [unit for cta in ctas for unit in cta]
+        self.done = {(unit.tile, unit.share): Semaphore(self.clock, 0) for unit in units}
+        for cta in ctas:
+            Worker(case, self.clock, cta, self).begin()
+
+    def run(self) -> Duration:
+        """When all CTAs are done."""
+        self.clock.run()
+        return self.clock.now
+
+
+def split_k(ctas: int, tiles: int, splits: int, k_tiles: int) -> list[list[Unit]]:
+    """Each CTA's units: all tiles' first shares, then all second ones, dealt round; the first of
+    unequal shares are the longer ones."""
+    least, longer = divmod(k_tiles, splits)
+    units = [
+        Unit(tile, share, splits, least + (share < longer))
+        for share in range(splits)
+        for tile in range(tiles)
+    ]
+    return [units[cta::ctas] for cta in range(min(ctas, len(units)))]

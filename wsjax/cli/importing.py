@@ -79,18 +79,13 @@ def import_(
 
 def _kept(table: "pd.DataFrame") -> int:
     """How many rows some machine's model may take."""
-    from wsjax import importers
-
-    counting = (table["excluded"].astype(object) == "").to_numpy()
-    return int((counting & importers.modelled(table)).sum())
+    return int((table["excluded"].astype(object) == "").sum())
 
 
 def _show(title: str, table: "pd.DataFrame", notes: Sequence[str] = ()) -> None:
     from wsjax import importers
 
     excluded, kept = importers.counts(table), _kept(table)
-    if others := len(table) - sum(excluded.values()) - kept:
-        excluded["not_modelled"] = others
     print(title)
     rows = [("read", f"{len(table):,}", ""), ("kept", f"{kept:,}", "for a fit")]
     for reason, count in excluded.items():

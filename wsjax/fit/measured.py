@@ -187,7 +187,8 @@ def span(measured: Measured) -> dict[str, list[Any]]:
 
 def excluded_text(excluded: Mapping[str, int]) -> str:
     """The counts as words, with what reasons mean."""
-    meant = importers.REASONS | {"not_modelled": "split_k, sums in 16 bits, or no rate for a dtype"}
+    here = "a cluster, a divided tile, sums in 16 bits, or no rate for a dtype"
+    meant = importers.REASONS | {"not_modelled": here}
     return "; ".join(
         f"{count:,} {reason}{f': {meant[reason]}' if reason in meant else ''}"
         for reason, count in excluded.items()

@@ -72,7 +72,7 @@ def validate(table: Any, hardware: str | Path | Hardware = "h200") -> Validation
     if not len(found.rows):
         raise InputError(
             f"{rows.table}: the model covers none of the {found.not_modelled:,} measured rows "
-            "(split_k, sums in 16 bits, or no rate for a dtype)"
+            "(a cluster, a divided tile, sums in 16 bits, or no rate for a dtype)"
         )
     return Validation(
         hardware=machine,

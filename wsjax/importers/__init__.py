@@ -39,7 +39,7 @@ from wsjax.importers.columns import joined, parse_mapping
 from wsjax.importers.formats import FORMATS
 from wsjax.importers.formats.plain import TRACED, pieces
 from wsjax.importers.formats.plain import columns as column_names
-from wsjax.importers.outcome import REASONS, Report, counts, modelled
+from wsjax.importers.outcome import REASONS, Report, counts
 from wsjax.importers.reading import (
     READ,
     TIME,
@@ -72,7 +72,6 @@ __all__ = [
     "import_table",
     "is_measured",
     "joined",
-    "modelled",
     "open_source",
     "parse_mapping",
     "pieces",

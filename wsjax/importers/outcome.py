@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NOT_COVERED = {
     "stream_k": "not modelled: stream-K, or a heuristic that may choose it, divides output tiles",
+    "split_k": "not modelled: k split over CTAs, but not by CUTLASS's stream-K scheduler",
     "block_scaled": "not modelled: scale factors along k (block-scaled, blockwise, mx, nvf4)",
     "interleaved": "not modelled: operands stored in interleaved blocks of 32 or 64",
     "sparse": "not modelled: structured sparsity skips half of the products",
@@ -68,7 +69,6 @@ REASONS = {
     "no_stages": "its number of stages is not told, but other rows' are",
     "fake_repeat": "one measurement written again: same configuration and, bit for bit, same time",
     "duplicate": "the same configuration again, with another time; the first one counts",
-    "not_modelled": "k split over CTAs, which no machine's model covers",
 }
 NONE: Mapping[str, int] = {}
 OK_WORDS = {"ok", "", "success", "passed", "pass", "valid", "true", "1", "correct"}
@@ -267,14 +267,13 @@ def uncovered(given: Mapping[str, "pd.Series"], rows: int) -> dict[str, np.ndarr
             where("f16_accum", (kernels["accum"] == "f16").to_numpy(bool))
     if "scheduler" in given:
         where("stream_k", np.isin(texts("scheduler"), _SCHEDULERS))
+    if "split_k" in given:
+        split = values.numbers(given["split_k"]).to_numpy() > 1
+        told = texts("scheduler") == "splitk" if "scheduler" in given else False
+        where("split_k", split & ~np.asarray(told))
     if "accum" in given:
         where("f16_accum", np.isin(texts("accum"), ("f16", "fp16", "half", "float16")))
     if "beta" in given:
         beta = values.numbers(given["beta"]).to_numpy()
         where("beta", (beta != 0) & ~np.isnan(beta))
     return {reason: found == reason for reason in NOT_COVERED}
-
-
-def modelled(table: "pd.DataFrame") -> np.ndarray:
-    """Rows of an imported table that a machine may cover: no split k."""
-    return table["split_k"].to_numpy() == 1

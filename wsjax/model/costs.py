@@ -48,6 +48,8 @@ class Costs(NamedTuple):
     """µs a byte of the last wave's stores, all SMs together."""
     reduction: Number
     """µs a byte of sums that an SM adds to another's."""
+    reductions: Number
+    """µs a byte of sums, all SMs together."""
     sm: Number
     """1 / SMs."""
 
@@ -68,5 +70,6 @@ def costs(machine: Machine) -> Costs:
         direct=1.0 / p.direct_throughput_bytes_per_us,
         drain=1.0 / p.drain_throughput_bytes_per_us,
         reduction=1.0 / p.reduction_throughput_bytes_per_us,
+        reductions=1.0 / p.reductions_throughput_bytes_per_us,
         sm=1.0 / machine.facts.sms,
     )

@@ -50,7 +50,7 @@ from wsjax.model.events import COOPERATIVE, PINGPONG, SERIAL, Pipeline
 from wsjax.model.raster import Raster, raster
 from wsjax.model.splits import reduced, units
 from wsjax.model.traffic import Traffic, traffic
-from wsjax.schema import OVERHEAD_REGISTERS, PROMOTED, Configuration, smem_bytes
+from wsjax.schema import OVERHEAD_REGISTERS, PROMOTED, SPLITK, Configuration, smem_bytes
 
 CLOCK_FLOP_PER_US = 1e9
 CLOCK_US = 100.0
@@ -210,6 +210,8 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     waves = warm._replace(**usual), cold, partial
     if divided:
         waves = reduced(divided, r, *waves, cost=cost, startup_us=p.reduction_us, slowdown=slowdown)
+        dividing = (c.scheduler >= SPLITK) | (c.split_k > 1)
+        launch_us += jnp.where(dividing, p.launch_divided_us, 0.0)
     return Kernel(*waves, launch_us)
 
 

@@ -10,11 +10,13 @@ S times as many matrices, each as deep as one share.
 next ones there, and loads them to add the last, whose CTA runs the epilogue. Each of these is a
 reduction, and takes
 
-    r = (reduction + sums' bytes / reduction_throughput + n sums' bytes / l2_throughput) * slowdown
+    r(n) = (reduction + bytes of sums / reduction_throughput
+            + n bytes of sums / reductions_throughput) * slowdown
 
-with n reductions going on at a time. `deterministic`: a share waits for the one before it, so
-that a tile's reductions form a queue. `nondeterministic`: only for the first; the last waits for
-all, so that of one wave's reductions all but the first and the last take place at once.
+with n reductions going on at a time: one of each output tile in a queue, else one of each CTA.
+`deterministic`: a share waits for the one before it, so that a tile's reductions form a queue.
+`nondeterministic`: only for the first; the last waits for all, so that of one wave's reductions
+all but the first and the last take place at once.
 
 **Time.** All CTAs take their units in step. The busiest computes a unit a wave, with a reduction
 behind each (a tile's last share has an epilogue, too), and behind the last wave's mainloop come the
@@ -52,8 +54,8 @@ class _Part(NamedTuple):
     """One wave's unit of the busiest CTA: its k-tiles, and what comes behind its mainloop."""
 
     k_tiles: Number
-    reductions: Number
-    """How many of r; behind the last wave, those for which the tile's last share waits too."""
+    reductions_us: Number
+    """Its reduction; behind the last wave, those for which the tile's last share waits, too."""
     epilogues: Number
     """How many of an output tile's; of middle waves the mean."""
 
@@ -84,32 +86,37 @@ def reduced(
     per_tiles = inverse(tiles)
     ordered, several = c.reduction == 0, r.waves > 1
     sums_bytes = SUM_BYTES * c.block_m * c.block_n
-    reducing = jnp.where(ordered, jnp.minimum(tiles, r.active), r.active)
-    reduction_us = startup_us + sums_bytes * (cost.reduction + reducing * cost.l2)
-    reduction_us = jnp.where(u.splits > 1, reduction_us * slowdown, 0.0)
+    slower = jnp.where(u.splits > 1, slowdown, 0.0)
+
+    def reduction_us(at_once: Number) -> Number:
+        each_us = cost.reduction + at_once * cost.reductions
+        return (startup_us + sums_bytes * each_us) * slower
+
+    between_us = reduction_us(r.active)
+    queued_us = reduction_us(jnp.where(ordered, jnp.minimum(tiles, r.active), r.active))
     least = floor_div(u.k_tiles, per_splits)
     longer = u.k_tiles - least * u.splits
 
     def share(wave: Number) -> Number:
         return floor_div(wave * r.active, per_tiles)
 
-    def part(wave: Number, reductions: Number, epilogues: Number) -> _Part:
-        return _Part(least + (share(wave) < longer), reductions, epilogues)
+    def part(wave: Number, reductions_us: Number, epilogues: Number) -> _Part:
+        return _Part(least + (share(wave) < longer), reductions_us, epilogues)
 
     left = u.splits - share(r.waves - 1)
     at_once = jnp.minimum(left, jnp.where(several, 2.0, 3.0))
     final = jnp.maximum(r.waves * per_splits - 1.0, 0.0) * inverse(jnp.maximum(r.waves - 1.0, 1.0))
-    ending = part(r.waves - 1, jnp.where(ordered, left, at_once), 1.0)
-    middle = part(floor_div(r.waves, 0.5), 1.0, final)
-    opening = part(0.0, 1.0, (u.splits == 1) * 1.0)
+    ending = part(r.waves - 1, jnp.where(ordered, left, at_once) * queued_us, 1.0)
+    middle = part(floor_div(r.waves, 0.5), between_us, final)
+    opening = part(0.0, between_us, (u.splits == 1) * 1.0)
 
     def with_part(pipeline: Pipeline, part: _Part) -> Pipeline:
         part = _Part(*(jnp.where(several, x, y) for x, y in zip(part, ending, strict=True)))
-        behind_us = part.reductions * reduction_us + part.epilogues * pipeline.epilogue_us
+        behind_us = part.reductions_us + part.epilogues * pipeline.epilogue_us
         return pipeline._replace(k_tiles=part.k_tiles, epilogue_us=behind_us)
 
     mainloop_us = isolated(with_part(first, opening)._replace(tiles=1.0, epilogue_us=0.0))[0].end_us
-    queue_us = mainloop_us + u.splits * reduction_us + last.epilogue_us
+    queue_us = mainloop_us + u.splits * queued_us + last.epilogue_us
     full, first, last = (
         with_part(pipeline, part)
         for pipeline, part in ((full, middle), (first, opening), (last, ending))

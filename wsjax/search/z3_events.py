@@ -64,7 +64,9 @@ def rounded(task: Task, numbers: np.ndarray) -> Rounded:
     values = {
         name: _rounded(values * (PS_PER_US if name.endswith("_us") else 1))
         for name, values in pipeline._asdict().items()
+        if values is not None
     }
+    values.setdefault("queue_end_us", np.zeros(rows, np.int64))
     serial = values["schedule"] == SERIAL
     repeats = np.where(serial, values["tiles"], 1)
     values["tiles"] = np.where(serial, 1, values["tiles"])
@@ -193,6 +195,8 @@ def encode(task: Task, limit: Deadline) -> Encoded:
     lengths = np.unique(p.k_tiles[runs <= steps]).tolist()
     run = kernels.follow("steps", runs)
     end, math_wait, dma_wait = _events(solver, Pipeline(**fields), lengths, run, steps, limit)
+    if np.any(p.queue_end_us):
+        end = _max(end, fields["queue_end_us"])
     waves = kernels.follow("repeats", repeats)
     repeated = partial(_times, waves, np.unique(repeats).tolist())
     figures = {

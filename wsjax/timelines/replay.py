@@ -136,7 +136,7 @@ def starts(timed: Sequence[tuple[Trace, Durations]]) -> list[np.ndarray]:
     length = -(-max(trace.steps for trace, _ in timed) // LENGTH) * LENGTH
     rows = [_pipeline(trace, durations, length) for trace, durations in timed]
     with jax.enable_x64(True):
-        stacked = Pipeline(*(np.stack(column) for column in zip(*rows, strict=True)))
+        stacked = jax.tree.map(lambda *column: np.stack(column), *rows)
         times = np.asarray(_starts(jax.tree.map(jnp.asarray, stacked), length))
     return [
         row[: trace.steps] + timing.begin_us

@@ -24,7 +24,8 @@ LOAD_A, LOAD_B, LATENCY, COMPUTE, EPILOGUE = range(5)
 
 def numbers(pipeline: Pipeline) -> Pipeline:
     """A pipeline of arrays of one element, as Python numbers."""
-    values = {name: float(np.asarray(x).flat[0]) for name, x in pipeline._asdict().items()}
+    known = {name: x for name, x in pipeline._asdict().items() if x is not None}
+    values = {name: float(np.asarray(x).flat[0]) for name, x in known.items()}
     return Pipeline(**values | {name: int(values[name]) for name in COUNTS})
 
 

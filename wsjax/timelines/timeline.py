@@ -161,6 +161,8 @@ def timeline(c: Configuration, machine: Hardware, *, ran: bool = False) -> Timel
     figures = {name: values.item() for name, values in prediction._asdict().items()}
     if figures["reason"]:
         raise InputError(f"illegal: {schema.why(figures['reason'], c, machine.facts)}")
+    if schema.undivided(c).split_k is not None:
+        raise InputError("timeline: kernels that divide output tiles are not drawn; take split_k 1")
     with jax.enable_x64(True):
         times = kernel_times(one_row(c, machine))
         played = play(times.full, MOST_STEPS)
