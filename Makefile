@@ -41,8 +41,8 @@ browser: .venv/ready-dev
 TABLES ?= ../shared/data/h200
 H200 := wsjax/hardware/h200
 CUTLASS := $(TABLES)/cutlass_ws.csv.gz $(TABLES)/cutlass_ws_more.csv.gz
-KINDS := $(TABLES)/cutlass_ws_2.csv.gz $(TABLES)/cutlass_fp8.csv.gz $(TABLES)/cutlass_cluster.csv.gz $(TABLES)/cutlass_batched.csv.gz
-KINDS_FREE := spill_throughput_bytes_per_us,promotion_us,promotion_hidden,multicast_cost,cluster_latency_us,launch_cluster_us
+KINDS := $(TABLES)/cutlass_ws_2.csv.gz $(TABLES)/cutlass_fp8.csv.gz $(TABLES)/cutlass_cluster.csv.gz $(TABLES)/cutlass_batched.csv.gz $(TABLES)/cutlass_splitk.csv.gz
+KINDS_FREE := spill_throughput_bytes_per_us,promotion_us,promotion_hidden,multicast_cost,cluster_latency_us,launch_cluster_us,launch_divided_us,reduction_us,reduction_throughput_bytes_per_us,reductions_throughput_bytes_per_us
 FIX := load_startup_us,compute_startup_us,sync_us,clock_rise
 calibrate: .venv/ready
 	$(BIN)/wsjax calibrate $(TABLES)/gemm_ws.csv.gz --fix $(FIX) --residual \

@@ -169,13 +169,13 @@ class Parameters(NamedTuple):
         Value, Parameter("odds", "of a CTA's overhead hiding", 0.9, family=True)
     ] = 0.0
     launch_divided_us: Annotated[
-        Value, _time("more to launch a kernel that can divide output tiles", 0.5, family=True)
+        Value, _time("more to launch a kernel that can divide output tiles", 0.2, family=True)
     ] = 0.0
     reduction_us: Annotated[
-        Value, _time("fixed time of adding to another CTA's sums", 0.65, family=True)
+        Value, _time("fixed time of adding to another CTA's sums", 0.9, family=True)
     ] = 0.0
     reduction_throughput_bytes_per_us: Annotated[
-        Value, _rate("an SM's sums to or from memory, to be added up", 52e3, family=True)
+        Value, _rate("an SM's sums to or from memory, to be added up", 70e3, family=True)
     ] = INF
     reductions_throughput_bytes_per_us: Annotated[
         Value, _rate("all SMs' sums to or from memory", 4e6, family=True, scale="l2")

@@ -60,6 +60,7 @@ from wsjax.model.costs import Machine
 from wsjax.model.durations import ctas_per_sm, kernel
 from wsjax.model.events import (
     COOPERATIVE,
+    DURATIONS,
     MAX_STAGES,
     PERSISTENT,
     PINGPONG,
@@ -80,6 +81,7 @@ from wsjax.model.residual import learned as learned_log
 __all__ = [
     "CLIP",
     "COOPERATIVE",
+    "DURATIONS",
     "MAX_STAGES",
     "PERSISTENT",
     "PINGPONG",

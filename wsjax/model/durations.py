@@ -46,7 +46,7 @@ from wsjax.model.arithmetic import (
     soft_max,
 )
 from wsjax.model.costs import Costs, Machine, costs
-from wsjax.model.events import COOPERATIVE, PINGPONG, SERIAL, Pipeline
+from wsjax.model.events import COOPERATIVE, DURATIONS, PINGPONG, SERIAL, Pipeline
 from wsjax.model.raster import Raster, raster
 from wsjax.model.splits import reduced, units
 from wsjax.model.traffic import Traffic, traffic
@@ -67,7 +67,6 @@ PROMOTED_DEPTH = 128.0
 """The depth of k after which CUTLASS's sm90 kernels promote fp8 sums: four MMAs of 32."""
 PRODUCER_WARPS = 4
 """A serial kernel's producer: a warp group, of which one warp issues the loads."""
-TIMES = tuple(name for name in Pipeline._fields if name.endswith("_us") and name != "queue_end_us")
 
 
 class Kernel(NamedTuple):
@@ -201,7 +200,9 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
 
     cold = pipeline(first, cold_step, repeated=False, ends=~several)
     warm = pipeline(full, warm_step, repeated=True, ends=False)
-    usual = {name: jnp.where(several, getattr(warm, name), getattr(cold, name)) for name in TIMES}
+    usual = {
+        name: jnp.where(several, getattr(warm, name), getattr(cold, name)) for name in DURATIONS
+    }
     launch_us = p.launch_us + p.launch_per_stage_us * c.stages
     launch_us += jnp.where(c.math_warps >= 8, p.launch_wide_us, 0.0)
     launch_us -= jnp.where(serial, p.launch_saved_us, 0.0)

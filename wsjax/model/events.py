@@ -75,6 +75,12 @@ class Pipeline(NamedTuple):
     from the first wave on (`splits`); None where no output tile is divided."""
 
 
+DURATIONS = tuple(
+    name for name in Pipeline._fields if name.endswith("_us") and name != "queue_end_us"
+)
+"""How long the events of a step and an output tile take."""
+
+
 class Carry(NamedTuple):
     """What step g needs to know of the steps before it. Times in µs since the CTA began."""
 

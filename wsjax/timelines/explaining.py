@@ -27,6 +27,7 @@ from wsjax import engine, schema
 from wsjax.errors import gather
 from wsjax.hardware import INF, PARAMETERS, Hardware, Parameters, load_hardware, resolve_one
 from wsjax.model import (
+    DURATIONS,
     Pipeline,
     closed_form,
     ctas_per_sm,
@@ -41,7 +42,6 @@ from wsjax.timelines.timeline import Timeline, kernel_times, numbers_of, one_row
 
 MORE = 0.1
 """The finite step of a parameter."""
-DURATIONS = tuple(name for name in Pipeline._fields if name.endswith("_us"))
 BLOCKS = ("block_m", "block_n", "block_k")
 GROUPS = (1, 4, 8, 16)
 STORES = {"tma": "C stored by TMA", "direct": "C stored without TMA"}
