@@ -13,7 +13,7 @@ from wsjax.model import events
 from wsjax.model.closed import closed, exchange_us
 from wsjax.model.durations import Machine, kernel
 from wsjax.model.events import Pipeline
-from wsjax.schema.columns import COLUMNS, Configuration
+from wsjax.schema.columns import COLUMNS, SPLITK, Configuration
 from wsjax.schema.limits import Facts
 
 DURATIONS = (
@@ -112,13 +112,12 @@ def random_configurations(rows: int) -> Configuration:
     for name in ("mma_in_flight", "write_back", "l2_state"):
         numbers[name] = rng.integers(0, 2, rows)
     numbers |= {name: rng.choice([1, 2], rows) for name in ("cluster_m", "cluster_n")}
-    numbers |= {"accum": rng.integers(0, 3, rows), "reduction": rng.integers(0, 2, rows)}
-    splits = rng.choice([1, 2, 5, 16], rows)
-    numbers |= {
-        "split_k": np.where(numbers["schedule"] % 2, splits, 1),
-        "scheduler": splits % 2 * 2,
-    }
+    numbers |= {"accum": rng.integers(0, 3, rows)}
     numbers |= {"dma_warps": rng.integers(1, 3, rows), "math_warps": rng.choice([4, 8], rows)}
+    numbers |= {"reduction": rng.integers(0, 2, rows)}
+    splits = rng.choice([1, 2, 5, 16], rows)
+    numbers |= {"split_k": np.where(numbers["schedule"] % 2, splits, 1)}
+    numbers |= {"scheduler": np.where(splits == 5, SPLITK, 0)}
     return Configuration(**{name: x.astype(float) for name, x in numbers.items()})
 
 
@@ -129,7 +128,7 @@ def time_us(parameters: Parameters, c: Configuration, facts: Facts):
 
 
 def test_gradient_in_every_parameter_of_the_machine():
-    rows = 2000
+    rows = 3000
     facts = jax.tree.map(float, load_hardware("h200-datasheet").facts)._replace(ctas_per_sm_max=4.0)
     rng = np.random.default_rng(9)
     typical = {name: x.typical for name, x in PARAMETERS.items()}

@@ -238,7 +238,7 @@ def check_binding(binding, rows, best, objective):
     def scores(at):
         return rounded(OBJECTIVES[objective](rows[at][1]))
 
-    timed = [at for at, (c, _, _) in enumerate(rows) if c.split_k == 1]
+    timed = [at for at, (c, _, _) in enumerate(rows) if c.split_k == 1 or c.schedule in (1, 3)]
     better = [rows[at][2] for at in timed if scores(at) < scores(best)]
     assert bool(binding) == bool(better)
     if better:

@@ -182,7 +182,7 @@ def compare(task: Task, ways: Sequence[str] = WAYS) -> Agreement:
 def case(kernels: Rounded, at: int) -> Case:
     """A kernel for the simulator, in ps; `serial` one tile of it."""
     p = {name: int(values[at]) for name, values in kernels.pipeline._asdict().items()}
-    schedule = SCHEDULES[p.pop("schedule")]
+    schedule, _ = SCHEDULES[p.pop("schedule")], p.pop("queue_end_us")
     return Case(schedule=schedule, **{name.removesuffix("_us"): value for name, value in p.items()})
 
 

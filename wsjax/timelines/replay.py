@@ -124,7 +124,7 @@ def _starts(pipelines: Pipeline, length: int) -> jax.Array:
     """The starts of computes of pipelines whose times are arrays over steps."""
 
     def starts(p: Pipeline) -> jax.Array:
-        times = {name: x for name, x in p._asdict().items() if jnp.ndim(x)}
+        times = {name: x for name, x in p._asdict().items() if np.ndim(x)}
         return played(p, start_carry(MAX_STAGES, 0.0), length, times)[1].start
 
     return jax.vmap(starts)(pipelines)
