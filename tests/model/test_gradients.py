@@ -128,7 +128,7 @@ def time_us(parameters: Parameters, c: Configuration, facts: Facts):
 
 
 def test_gradient_in_every_parameter_of_the_machine():
-    rows = 3000
+    rows = 9000
     facts = jax.tree.map(float, load_hardware("h200-datasheet").facts)._replace(ctas_per_sm_max=4.0)
     rng = np.random.default_rng(9)
     typical = {name: x.typical for name, x in PARAMETERS.items()}
