@@ -34,7 +34,8 @@
 Units: µs, bytes, bytes per µs (1 B/µs = 1 MB/s), flop per µs.
 
 **What to read next.** README.md for the verbs; `python -m pydoc wsjax.model` for the equations, and
-its siblings: schema, hardware, engine, sweeps, fit, search, portfolio, changes, timelines, views,
+its siblings: schema, hardware, engine, sweeps, fit, search, portfolio, changes, measuring,
+timelines, views,
 cli.
 """
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from wsjax.fit import Calibration, Validation, ablate, calibrate, validate
     from wsjax.hardware import Hardware, format_hardware, hardware_names, load_hardware
     from wsjax.importers import import_table
+    from wsjax.measuring import measure, plan
     from wsjax.portfolio import Choice, choose
     from wsjax.predictions import predict
     from wsjax.search import optimize
@@ -77,8 +79,10 @@ __all__ = [
     "hardware_names",
     "import_table",
     "load_hardware",
+    "measure",
     "open",
     "optimize",
+    "plan",
     "predict",
     "replay_trace",
     "report",
@@ -104,6 +108,8 @@ _PACKAGES = {
     "InputError": "errors",
     "import_table": "importers",
     "WsjaxError": "errors",
+    "measure": "measuring",
+    "plan": "measuring",
     "open": "sweeps",
     "optimize": "search",
     "predict": "predictions",

@@ -134,3 +134,48 @@ def test_the_verb(tmp_path, capsys):
     assert "4 rows on toy: 4 ok\nrows measured twice differ by 0." in said
     assert main([*given[:4], "--hardware", "toy"]) == 2
     assert "engine gluon cannot measure here" in capsys.readouterr().err
+
+
+PROFILER = """#!{python}
+import sys
+given = dict(word.removeprefix("--").split("=", 1) for word in sys.argv[1:] if "=" in word)
+header = "Problem,Provider,OperationKind,Operation,Disposition,Status,m,n,k,Runtime"
+if "output" in given and given["m"] != "2048":
+    name = given["kernels"].replace("*", "x")
+    right = "incorrect" if given["m"] == "1024" else "passed"
+    sizes = ",".join(given[axis] for axis in "mnk")
+    with open(given["output"] + ".gemm.csv", "w") as file:
+        for runtime in ("0.25", "0.125"):
+            print(header, file=file) if runtime == "0.25" else None
+            print(f"1,CUTLASS,gemm,{{name}},{{right}},success,{{sizes}},{{runtime}}", file=file)
+"""
+
+
+def test_cutlass_profiler_is_run_and_read(tmp_path, monkeypatch, capsys):
+    for name, text in (
+        ("profiler", PROFILER.format(python=sys.executable)),
+        ("nvidia-smi", "#!/bin/sh\necho NVIDIA H200\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    plan, out = tmp_path / "plan.csv", tmp_path / "out.csv"
+    kernel = {"block_k": 64, "block_m": 128, "block_n": 128, "stages": 4, "schedule": "pingpong"}
+    frame = rows(m=[512, 1024, 2048, 64], dma_warps=[1, 1, 1, 2], **kernel)
+    frame.to_csv(plan, index=False)
+    given = ["measure", str(plan), "--out", str(out), "--engine", "cutlass_profiler"]
+    assert main([*given, "--profiler", str(tmp_path / "profiler"), "--repeats", "0"]) == 0
+    table = pd.read_csv(out)
+    assert table.drop_duplicates("m").set_index("m")["status"].to_dict() == {
+        512: "ok",
+        1024: "incorrect",
+        2048: "not_compiled",
+        64: "not_compiled",
+    }
+    assert table.set_index("m")["time_us_measured"][512] == 125.0
+    capsys.readouterr()
+    assert main(given) == 0
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 3
+    assert "'--kernels=cutlass3x_sm90_tensorop_*gemm_bf16" in said.out
+    assert said.err == "rows that CUTLASS has no kernel for: 1\n"

@@ -1,6 +1,7 @@
 """`wsjax plan` and `wsjax measure`: which kernels to time, and their times on the GPU at hand."""
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -105,8 +106,14 @@ def measure(
     *,
     out: Annotated[Path, Parameter(help="the table of measured times, .csv; continued if there")],
     engine: Annotated[
-        str, Parameter(help="gluon (Hopper), triton, or module:Class of your own kernels")
+        str,
+        Parameter(
+            help="gluon (Hopper), triton, cutlass_profiler, or module:Class of your own kernels"
+        ),
     ] = "gluon",
+    profiler: Annotated[
+        Path | None, Parameter(help="the binary of cutlass_profiler; without one, prints commands")
+    ] = None,
     hardware: HardwareName = "h200",
     timeout: Annotated[float, Parameter(help="seconds for each row, compilation too")] = 60.0,
     repeats: Annotated[float, Parameter(help="the share of rows measured twice")] = 0.05,
@@ -124,16 +131,24 @@ def measure(
 
     `gluon` is a warp-specialised GEMM with every choice that the model knows of (Hopper only);
     `triton` a plain pipelined one, `schedule` serial, for Ampere and later. Both need
-    `pip install 'wsjax[measure]'`. `python -m pydoc wsjax.measuring.worker` says what a class of
-    yours needs to measure other kernels.
+    `pip install 'wsjax[measure]'`. `cutlass_profiler` runs yours, or, without `--profiler`, prints
+    the commands that append to OUT.gemm.csv. `python -m pydoc wsjax.measuring.worker` says what a
+    class of yours needs to measure other kernels.
     """
     from wsjax import measuring
 
+    if engine == "cutlass_profiler" and profiler is None:
+        lines, missing = measuring.profiler_commands(rows, hardware, str(out.with_suffix("")))
+        print("\n".join(lines))
+        if missing:
+            print(f"rows that CUTLASS has no kernel for: {missing:,}", file=sys.stderr)
+        return 0
     with progress(f"measuring {rows}", begin="compiling", quiet=json) as advance:
         measured = measuring.measure(
             rows,
             out,
             engine=engine,
+            profiler=profiler,
             hardware=hardware,
             timeout_s=timeout,
             repeats=repeats,

@@ -56,6 +56,8 @@ _SCHEDULERS = ("streamk", "heuristic")
 REASONS = {
     "failed": "did not run",
     "incorrect": "ran, with a wrong result",
+    "timeout": "took longer than `wsjax measure --timeout`",
+    "not_compiled": "did not compile, or is no kernel of the engine",
     "malformed": "its line has too few or too many fields",
     "not_gemm": "another operation",
     "no_time": "no time stands there",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ENGINES = {
     "gluon": "wsjax.measuring.gluon:Engine",
     "triton": "wsjax.measuring.triton_gemm:Engine",
+    "cutlass_profiler": "wsjax.measuring.cutlass_profiler:Engine",
 }
 RESULTS = (TIME, f"{TIME}_p10", f"{TIME}_p90", "reps", "status", "source", "run")
 RESULTS += ("rel_err", "sm_ghz_measured", "error")
@@ -61,7 +62,8 @@ def measure(
     out: str | Path,
     *,
     engine: str = "gluon",
-    hardware: str | Path | Hardware = "h200",
+    profiler: str | Path | None = None,
+    hardware: str | Path = "h200",
     timeout_s: float = 60.0,
     repeats: float = 0.05,
     seed: int = 0,
@@ -70,9 +72,10 @@ def measure(
     """Measure kernels on the GPU at hand, and append the results to a CSV file.
 
     rows: a table with configuration columns, such as a plan's. engine: one of `ENGINES`, or
-    `module:Class`. hardware: the machine whose defaults fill what the rows leave open. timeout_s:
-    for each row; a kernel that takes longer gets the status `timeout`. repeats: the share of rows
-    that are measured twice. A file that exists is continued.
+    `module:Class`; profiler: the binary of engine cutlass_profiler. hardware: the machine whose
+    defaults fill what the rows leave open. timeout_s: for each row; a kernel that takes longer gets
+    the status `timeout`. repeats: the share of rows that are measured twice. A file that exists is
+    continued.
 
     Raises InputError for rows that cannot be read, a file that is no such table, or no GPU.
     """
@@ -83,10 +86,12 @@ def measure(
     tables.check_place(out)
     if not 0 <= repeats <= 1:
         raise InputError(f"--repeats {repeats:g}: give a share from 0 to 1, such as 0.05")
-    path = ENGINES.get(engine, engine)
-    if ":" not in path:
+    path = [ENGINES.get(engine, engine)]
+    if ":" not in path[0]:
         raise InputError(f"--engine {engine}: valid: {', '.join(ENGINES)}, or module:Class")
-    texts = _texts(read_rows(rows, load_hardware(hardware)))
+    if engine == "cutlass_profiler":
+        path += [str(profiler or engine), str(hardware)]
+    texts = row_texts(read_rows(rows, load_hardware(hardware)))
     with closing(Worker(path, timeout_s)) as worker, _appending(out) as (file, done):
         facts = worker.facts()
         source = f"{engine} on {facts['device']}"
@@ -136,7 +141,7 @@ def read_rows(rows: "str | Path | pd.DataFrame", machine: Hardware) -> Configura
     return Configuration(*table[first].T)
 
 
-def _texts(c: Configuration) -> list[tuple[Any, ...]]:
+def row_texts(c: Configuration) -> list[tuple[Any, ...]]:
     """Rows with words for codes."""
     columns = schema.spelled(c._asdict()).values()
     return list(zip(*(np.asarray(values).tolist() for values in columns), strict=True))
@@ -186,7 +191,9 @@ def _line(cells: Sequence[Any]) -> bytes:
     return text.getvalue().encode()
 
 
-def _compile_ahead(engine: str, queue: Sequence[tuple[Any, ...]], timeout_s: float) -> None:
+def _compile_ahead(
+    engine: Sequence[str], queue: Sequence[tuple[Any, ...]], timeout_s: float
+) -> None:
     """Fill the compiler's cache from several processes. What fails will do so again in its row."""
     kernels: dict[tuple[Any, ...], dict[str, Any]] = {}
     for key in queue:

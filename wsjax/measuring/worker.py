@@ -10,12 +10,13 @@ import importlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from queue import Queue
 from typing import IO, Any, Protocol
 
@@ -42,7 +43,7 @@ class Engine(Protocol):
         """`device` (its name), and what else a hardware file says of it."""
         ...
 
-    def prepare(self, row: Mapping[str, Any]) -> Callable[..., None]:
+    def prepare(self, row: Mapping[str, Any]) -> Any:
         """Compile the kernel of a row of configuration columns, words as words."""
         ...
 
@@ -52,7 +53,7 @@ class Engine(Protocol):
         ...
 
 
-def serve(engine: str) -> None:
+def serve(engine: str, *arguments: str) -> None:
     """Answer requests until the input ends. What the engine prints goes to stderr."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -64,7 +65,7 @@ def serve(engine: str) -> None:
 
     module, _, name = engine.partition(":")
     try:
-        found: Engine = getattr(importlib.import_module(module), name)()
+        found: Engine = getattr(importlib.import_module(module), name)(*arguments)
         answer(found.facts())
     except (UnavailableError, ImportError) as error:
         answer({"unavailable": str(error)})
@@ -93,7 +94,7 @@ def _prepared(engine: Engine, row: Mapping[str, Any]) -> dict[str, Any]:
 def _listen(requests: "Queue[str]") -> None:
     for line in sys.stdin:
         requests.put(line)
-    os._exit(0)
+    os.killpg(0, signal.SIGKILL)
 
 
 def _brief(error: BaseException) -> str:
@@ -103,10 +104,13 @@ def _brief(error: BaseException) -> str:
 
 
 class Worker:
-    """One child at a time, started at the first request and again after one that failed."""
+    """One child at a time, started at the first request and again after one that failed.
 
-    def __init__(self, engine: str, timeout_s: float) -> None:
-        self.engine, self.timeout_s = engine, timeout_s
+    engine: `module:Class`, and what the class is made with.
+    """
+
+    def __init__(self, engine: Sequence[str], timeout_s: float) -> None:
+        self.engine, self.timeout_s = tuple(engine), timeout_s
         self._child: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._unread = b""
@@ -114,21 +118,22 @@ class Worker:
     def facts(self) -> dict[str, Any]:
         """What the engine says of its device; InputError if it has none."""
         self.close()
-        code = f"from wsjax.measuring import serve; serve({self.engine!r})"
+        code = f"from wsjax.measuring import serve; serve(*{self.engine!r})"
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._child = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            start_new_session=True,
         )
         record = self._read(max(STARTING_S, self.timeout_s))
         if record["status"] != "ok" or "unavailable" in record:
             why = record.get("unavailable", record.get("error", record["status"]))
-            name = self.engine.partition(":")[0].rpartition(".")[2]
+            name = self.engine[0].partition(":")[0].rpartition(".")[2]
             raise InputError(
-                f"engine {name} cannot measure here: {why}; it needs an NVIDIA GPU and "
-                "`pip install 'wsjax[measure]'`"
+                f"engine {name} cannot measure here: {why}; it needs an NVIDIA GPU, and gluon and "
+                "triton need `pip install 'wsjax[measure]'`"
             )
         return record
 
@@ -151,9 +156,10 @@ class Worker:
         return record
 
     def close(self) -> None:
-        """End the child."""
+        """End the child, and what it has started."""
         if self._child is not None:
-            self._child.kill()
+            if self._child.poll() is None:
+                os.killpg(self._child.pid, signal.SIGKILL)
             self._child.wait()
             for stream in (self._child.stdin, self._child.stdout):
                 if stream is not None:

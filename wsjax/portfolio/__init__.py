@@ -18,6 +18,7 @@ from wsjax.portfolio.choices import Measured as MeasuredChoice
 from wsjax.portfolio.choosing import choose
 from wsjax.portfolio.export import (
     Point,
+    cutlass_patterns,
     kernel_name,
     loss_svg,
     round_step,
@@ -41,6 +42,7 @@ __all__ = [
     "Point",
     "Problems",
     "choose",
+    "cutlass_patterns",
     "has_kernels",
     "kernel_name",
     "loss_svg",
