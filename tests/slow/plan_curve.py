@@ -1,7 +1,7 @@
 """Error on held-out problems after planned rows and after random ones (make plan-curve).
 
 The pool is a measured table's training problems; the machine starts from a data sheet and has seen
-no row. Each line: rows, how they were chosen, mean and median error, p95, mean regret, seconds.
+no row. Both pool and judge hold as many rows of each problem. Each line: rows, how they were chosen, mean and median error, p95, mean regret, seconds.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from wsjax.fit.measured import Measured
 from wsjax.hardware import load_hardware
 
 COUNTS = (25, 50, 100, 200, 400)
-POOL, SEEDS = 2_048, 3
+POOL, JUDGED, SEEDS = 2_048, 4_096, 3
 
 
 def frame(rows: Measured) -> pd.DataFrame:
@@ -58,7 +58,7 @@ def main() -> None:
     rows = measured.read(options.table, machine.facts)
     held_out = rows.share < 0.2
     pool = measured.sample(rows.take(~held_out), POOL, seed=0)
-    judge = rows.take(held_out)
+    judge = measured.sample(rows.take(held_out), JUDGED, seed=0)
     problem = np.unique(pool.problem, return_inverse=True)[1]
     print(f"{len(judge):,} rows of {len(np.unique(judge.problem))} held-out problems are judged")
     print("rows how   problems mean%  median    p95 regret  seconds")
