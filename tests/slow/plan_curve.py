@@ -1,7 +1,8 @@
 """Error on held-out problems after planned rows and after random ones (make plan-curve).
 
 The pool is a measured table's training problems; the machine starts from a data sheet and has seen
-no row. Both pool and judge hold as many rows of each problem. Each line: rows, how they were chosen, mean and median error, p95, mean regret, seconds.
+no row. Pool and judge hold as many rows of each problem, as far as it has them. Each line: rows,
+how they were chosen, their problems, mean and median error, p95, mean regret, seconds.
 """
 
 import argparse
