@@ -32,8 +32,8 @@ def rows(**columns) -> pd.DataFrame:
     return pd.DataFrame({**plain, "block_k": 32, "stages": 2, **columns})
 
 
-def logged(tmp_path) -> Counter:
-    return Counter((tmp_path / "log").read_text().splitlines())
+def logged(tmp_path, what="measured") -> Counter:
+    return Counter((tmp_path / f"log.{what}").read_text().splitlines())
 
 
 def test_faults_cost_their_rows_only(tmp_path, monkeypatch):
@@ -104,6 +104,17 @@ def test_a_run_that_is_done_measures_nothing(tmp_path):
     assert measure(rows(), out, engine=ENGINE, hardware="toy").resumed == 3
     assert out.read_bytes() == before
     assert logged(tmp_path) == log
+
+
+def test_several_processes_compile_ahead(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setenv("STANDIN_FAULTS", json.dumps({"24": "raise"}))
+    frame = rows(m=64, block_k=list(range(8, 72, 8)))
+    measured = measure(frame, tmp_path / "out.csv", engine=ENGINE, hardware="toy", repeats=0)
+    assert measured.statuses == {"ok": 7, "not_compiled": 1}
+    prepared = logged(tmp_path, "prepared")
+    assert len(prepared) == 8
+    assert set(prepared.values()) == {2}
 
 
 def test_mistakes_are_told(tmp_path):

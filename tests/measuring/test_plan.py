@@ -121,6 +121,7 @@ def test_what_no_row_tells_is_named(planned):
 def test_the_verbs_together(tmp_path, capsys, space, monkeypatch):
     support = Path(__file__).parents[1] / "support"
     monkeypatch.setenv("PYTHONPATH", f"{support}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("STANDIN_LOG", str(tmp_path / "log"))
     workload, rows, out = tmp_path / "w.csv", tmp_path / "plan.csv", tmp_path / "measured.csv"
     WORKLOAD.to_csv(workload, index=False)
     given = ["plan", str(workload), "--space", str(space), "--rows", str(ROWS), "--out", str(rows)]

@@ -1,7 +1,7 @@
 """An engine without a GPU: the model's times with noise; it hangs, crashes and lies when told to.
 
 STANDIN_FAULTS: a JSON object of block_k to `hang`, `crash`, `wrong` or `raise`.
-STANDIN_LOG: a file that gets a line for each measurement.
+STANDIN_LOG: a path; `.measured` and `.prepared` behind it get a line for each such call.
 """
 
 import json
@@ -30,18 +30,21 @@ class StandIn:
     def _predicted(self, configuration: Mapping[str, Any]) -> float:
         return wsjax.predict(pd.DataFrame([configuration]), "toy")["time_us"].item()
 
+    def _log(self, what: str, row: Mapping[str, Any]) -> None:
+        with Path(f"{os.environ['STANDIN_LOG']}.{what}").open("a") as file:
+            file.write(json.dumps([row["m"], row["block_k"], row["run"]]) + "\n")
+
     def facts(self) -> dict[str, Any]:
         return {"device": "toy", "sms": 4}
 
     def prepare(self, row: Mapping[str, Any]) -> Callable[..., None]:
+        self._log("prepared", row)
         if self._faults.get(str(row["block_k"])) == "raise":
             raise ValueError("no such kernel\nptxas: too many registers")
         return lambda *_: None
 
     def measure(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        if log := os.environ.get("STANDIN_LOG"):
-            with Path(log).open("a") as file:
-                file.write(json.dumps([row["m"], row["block_k"], row["run"]]) + "\n")
+        self._log("measured", row)
         match self._faults.get(str(row["block_k"])):
             case "hang":
                 time.sleep(1_000)

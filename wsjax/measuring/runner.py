@@ -9,6 +9,7 @@ import csv
 import fcntl
 import io
 import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -204,13 +205,19 @@ def _compile_ahead(
         return
     shares = [list(kernels.values())[start::processes] for start in range(processes)]
 
+    stopped = threading.Event()
+
     def compile_all(share: Sequence[dict[str, Any]]) -> None:
         with closing(Worker(engine, timeout_s)) as worker:
             for row in share:
-                worker.run(row, only_compile=True)
+                if not stopped.is_set():
+                    worker.run(row, only_compile=True)
 
     with ThreadPoolExecutor(processes) as pool:
-        list(pool.map(compile_all, shares))
+        try:
+            list(pool.map(compile_all, shares))
+        finally:
+            stopped.set()
 
 
 def _noise(done: Sequence[dict[str, str]]) -> float:
