@@ -6,6 +6,7 @@
 import base64
 import json
 import math
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -271,13 +272,29 @@ def test_roofs_are_those_of_the_machine():
     assert math.isinf(sweep_page.roofs(paper, {"sms": 10})["dram"])
 
 
-def test_unfinished_sweep_says_so(swept, tmp_path):
+def test_unfinished_sweep_says_so(swept, tmp_path, capsys):
     (tmp_path / "part").mkdir()
     for path in sorted(swept.iterdir())[:-1]:
         (tmp_path / "part" / path.name).write_bytes(path.read_bytes())
     data = data_of(page_of(tmp_path / "part", tmp_path))
     assert data.rows == len(pd.read_parquet(tmp_path / "part"))
     assert [note.split(":")[0] for note in data.notes] == ["The sweep is not finished"]
+    with pytest.raises(InputError) as refused:
+        wsjax.open(tmp_path / "part")
+    (gap,) = re.findall(r"rows [\d,]+ to [\d,]+ on mine are missing", str(refused.value))
+    assert gap in data.notes[0]
+    assert main(["report", str(tmp_path / "part"), "--out", str(tmp_path / "part.html")]) == 0
+    assert f"the sweep is not finished: {data.candidates:,} of" in (said := capsys.readouterr().out)
+    assert gap in said
+
+
+def test_report_names_machines_that_are_wholly_missing(swept, tmp_path):
+    (tmp_path / "part").mkdir()
+    first = min(swept.iterdir())
+    (tmp_path / "part" / first.name).write_bytes(first.read_bytes())
+    content = wsjax.report(tmp_path / "part").content
+    rows = 2 * 3 * 2 * 2 * 2 * 3 * 4 * 2
+    assert f"rows 0 to {rows - 1:,} on mine are missing" in content
 
 
 def small_sweep(swept: Path, name: str, output: str) -> Path:

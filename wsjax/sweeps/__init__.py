@@ -15,7 +15,7 @@ shard is the same bytes whoever makes it, when and beside what. `wsjax.sweep`, `
 verb `sweep` call this package, `report` reads what it wrote. Read `run` first, then `shards`.
 """
 
-from wsjax.sweeps.dataset import open, shard_names
+from wsjax.sweeps.dataset import Record, missing_rows, open, shard_names
 from wsjax.sweeps.layout import shard_of
 from wsjax.sweeps.quantiles import QUANTILES
 from wsjax.sweeps.rows import given_numbers
@@ -25,6 +25,7 @@ from wsjax.sweeps.topk import TopK, least_of
 
 __all__ = [
     "QUANTILES",
+    "Record",
     "Sizes",
     "Summary",
     "TopK",
@@ -32,6 +33,7 @@ __all__ = [
     "in_order",
     "least_of",
     "load_run",
+    "missing_rows",
     "open",
     "output_directory",
     "shard_names",

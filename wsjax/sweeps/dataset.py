@@ -92,7 +92,7 @@ def open(directory: str | Path) -> "ds.Dataset":
         for name, record in records.items()
         if record is None
     ]
-    if problems := [*damaged, *_missing(run, records)]:
+    if problems := [*damaged, *missing_rows(run, filter(None, records.values()))]:
         mend = f"wsjax sweep {place} --out {place} makes what is missing"
         raise InputError(f"{place}: not whole: {'; '.join(problems)}; {mend}")
     folders = folder_columns(shard_of(run, run.hardware[0], 0, 1), run.output.partition_by)
@@ -100,12 +100,11 @@ def open(directory: str | Path) -> "ds.Dataset":
     return tables.parquet_dataset(files, place.system, place.path, folders)
 
 
-def _missing(run: Spec, records: Mapping[str, Record | None]) -> list[str]:
-    """The rows of each machine that no file stands for."""
+def missing_rows(run: Spec, records: Iterable[Record]) -> list[str]:
+    """The rows of each machine that no file stands for, in words."""
     spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for record in records.values():
-        if record is not None:
-            spans[record.hardware].append((record.start, record.stop))
+    for record in records:
+        spans[record.hardware].append((record.start, record.stop))
     missing = []
     for machine in run.hardware:
         end, count = 0, len(run.product(machine))

@@ -15,7 +15,7 @@ from wsjax.errors import InputError
 from wsjax.hardware import FACTS, Hardware
 from wsjax.schema import COLUMNS, DTYPE_BYTES, DTYPES, LIMITERS, PREDICTION_COLUMNS, SCHEDULES
 from wsjax.spec import Spec
-from wsjax.sweeps import QUANTILES
+from wsjax.sweeps import QUANTILES, Record, missing_rows
 from wsjax.views import html
 from wsjax.views.html import Section, folded, packed
 from wsjax.views.sweep_rows import (
@@ -35,7 +35,7 @@ STEP = 1e-4
 number."""
 ABSENT = 2**16 - 1
 NAMED = 3
-"""How many machines are named where many are alike."""
+"""How many machines are named where many are alike, and how many gaps of an unfinished sweep."""
 SCRIPTS = ("cells.js", "sweep.js", "sweep_figures.js", "sweep_start.js")
 SECTIONS = (
     Section(
@@ -118,7 +118,8 @@ def sweep_page(
         raise InputError(_nothing_in(directory, counts))
     data = _data(run, source, fastest) | counts
     sections = [*SECTIONS[:1], *([COMPARED] if len(fastest.machines) > 1 else []), *SECTIONS[1:]]
-    return html.page(run.name, sections, data, SCRIPTS, _closing(run)), f"{fastest.rows:,} rows"
+    page = html.page(run.name, sections, data, SCRIPTS, _closing(run))
+    return page, "; ".join([f"{fastest.rows:,} rows", *_unfinished(run, paths)])
 
 
 def quantiles_page(
@@ -155,7 +156,8 @@ def quantiles_page(
         "figures": {name: packed(drawn[name].to_numpy(), "f8") for name in ("rows", *TIMES)},
     }
     text = html.page(run.name, QUANTILES_SECTIONS, data, ("spread.js",), _closing(run))
-    return text, f"{len(rows):,} rows of quantiles, no configurations"
+    content = f"{len(rows):,} rows of quantiles, no configurations"
+    return text, "; ".join([content, *_unfinished(run, paths)])
 
 
 def _coded(rows: Frame) -> tuple[Frame, np.ndarray]:
@@ -184,21 +186,37 @@ def rows_of(paths: Sequence[Path]) -> int:
     return sum(footer.rows for path in paths if (footer := tables.read_footer(path)))
 
 
+def _records(paths: Sequence[Path]) -> list[Record]:
+    """What the shards' metadata say that they stand for."""
+    return [Record(**json.loads(tables.read_metadata(path)["shard"])) for path in paths]
+
+
+def _unfinished(run: Spec, paths: Sequence[Path]) -> list[str]:
+    """What to say of a sweep of which rows are missing; nothing of one that is whole."""
+    records = _records(paths)
+    gaps = missing_rows(run, records)
+    if not gaps:
+        return []
+    done = sum(record.stop - record.start for record in records)
+    total = sum(len(run.product(machine)) for machine in run.hardware)
+    more = f"; and {len(gaps) - NAMED} more gaps" if len(gaps) > NAMED else ""
+    return [
+        f"the sweep is not finished: {done:,} of {total:,} candidates are done; "
+        f"{'; '.join(gaps[:NAMED])}{more}"
+    ]
+
+
 def _counts(run: Spec, paths: Sequence[Path]) -> dict[str, Any]:
     """What became of the sweep's candidates, from the shards' metadata."""
     left_out: Counter[str] = Counter()
     candidates = 0
-    for path in paths:
-        shard = json.loads(tables.read_metadata(path).get("shard", "{}"))
-        candidates += shard.get("stop", 0) - shard.get("start", 0)
-        left_out += Counter({"did not pass the filter": shard.get("filtered", 0)})
+    for record in _records(paths):
+        candidates += record.stop - record.start
+        left_out += Counter({"did not pass the filter": record.filtered})
         if not run.output.quantiles:
-            left_out += Counter({"not among the fastest": shard.get("beaten", 0)})
-        left_out += Counter(shard.get("illegal", {}))
-    total = sum(len(run.product(machine)) for machine in run.hardware)
-    notes = []
-    if candidates < total:
-        notes.append(f"The sweep is not finished: {candidates:,} of {total:,} candidates are done.")
+            left_out += Counter({"not among the fastest": record.beaten})
+        left_out += Counter(record.illegal)
+    notes = [f"{text[0].upper()}{text[1:]}." for text in _unfinished(run, paths)]
     swept = [override.name for override in run.overrides]
     notes += [
         f"The machines differ in {name} too, which is not told apart here: the fastest counts."
