@@ -13,7 +13,7 @@ from reference import simulate
 
 from wsjax.cli.main import main
 from wsjax.deadlines import Deadline, deadline
-from wsjax.errors import InputError
+from wsjax.errors import InfeasibleError, InputError
 from wsjax.hardware.machine import load_hardware, parse_hardware
 from wsjax.schema.limits import smem_bytes
 from wsjax.search import z3_events as encoding
@@ -158,7 +158,7 @@ def test_optimize_with_the_papers_encoding(space):
     same = ["block_m", "block_k", "stages", "schedule", "dma_warps", "proved", "runner_up"]
     assert slow[same].tolist() == fast[same].tolist()
     assert slow["time_us"] == pytest.approx(fast["time_us"], abs=1e-5)
-    with pytest.raises(InputError, match="on any machine"):
+    with pytest.raises(InfeasibleError, match="on any machine"):
         optimize(problem, encoding="events", where="stages < 1", **options)
 
 

@@ -114,10 +114,27 @@ def test_infeasible(run):
 
 
 @pytest.mark.parametrize(
+    ("conditions", "named", "which"),
+    [
+        ("stages < 1", "no kernel meets", ["stages < 1"]),
+        ("stages < 2 and stages > 2", "no kernel meets all of", ["stages < 2", "stages > 2"]),
+        (
+            "stages <= 4 and stages >= 6 and block_m == 64",
+            "no kernel meets all of",
+            ["stages <= 4", "stages >= 6"],
+        ),
+    ],
+)
+def test_conditions_that_contradict_each_other_are_infeasible(run, conditions, named, which):
+    shown = run("--where", conditions, code=3)
+    assert shown.out == ""
+    lines = [line.removeprefix("wsjax:").strip() for line in shown.err.splitlines()]
+    assert lines == [f"infeasible: on any machine {named}", *which]
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--where", "stages < 1"), "stages < 1: can be met by no kernel"),
-        (("--where", "stages < 2 and stages > 2"), "stages < 2, stages > 2: contradict each other"),
         (("--objective", "nan*time"), "'nan' is no weight"),
         (("--objective", "-2*time"), "'-2' is no weight"),
         (("--max-smem-bytes", "0"), "whole number above 0, not 0"),

@@ -86,9 +86,9 @@ class Answer:
 def solve(task: Task, limit: Deadline, *, events: bool = False) -> list[Answer]:
     """The answer to one task: one, or a whole front. events: by the paper's encoding.
 
-    Raises InfeasibleError with a smallest set of constraints that no kernel of the space meets,
-    InputError where the user's conditions contradict each other or the space is empty,
-    UnfinishedError where the time was too short to find anything.
+    Raises InfeasibleError with a smallest set of constraints that no kernel of the space meets, or
+    with those of the user's conditions that contradict each other on any machine; InputError where
+    the space is empty, UnfinishedError where the time was too short to find anything.
     """
     start_s = time.perf_counter()
     answers = _by_events(task, limit) if events else _by_scan(task, limit)
@@ -186,8 +186,8 @@ def _check(task: Task, scanned: Scan) -> None:
         )
     conditions = [constraint for constraint in task.constraints if not constraint.machine]
     if wrong := contradiction(conditions, number_terms(task.problem, task.hardware)):
-        what = "can be met by no kernel" if len(wrong) == 1 else "contradict each other"
-        raise InputError(f"{', '.join(_texts(wrong))}: {what} on any machine; change or leave out")
+        meets = "meets" if len(wrong) == 1 else "meets all of"
+        raise InfeasibleError(f"infeasible: on any machine no kernel {meets}", _texts(wrong))
     core = [task.constraints[at] for at in smallest_conflict(scanned.classes, task.constraints)]
     raise InfeasibleError(
         f"infeasible: no kernel of the space '{task.space.name}' meets all of",
