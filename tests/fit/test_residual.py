@@ -13,6 +13,7 @@ from paths import DATA
 
 import wsjax
 from wsjax import engine, hardware
+from wsjax.cli.main import main
 from wsjax.errors import InputError
 from wsjax.fit import measured, residual, validation
 from wsjax.hardware import FEATURES, LIMIT, format_hardware, load_hardware, parse_hardware
@@ -177,7 +178,29 @@ def test_the_recurrences_never_see_it():
     assert wsjax.trace(MACHINE, **given).time_us == wsjax.trace(MACHINE.physics, **given).time_us
     found = wsjax.explain(MACHINE, **given)
     one = wsjax.predict(pd.DataFrame([given]), MACHINE)["time_us"][0]
-    assert found.timeline.time_us != found.predicted_us == pytest.approx(one, rel=1e-9)
+    assert found.timeline.time_us != found.timeline.predicted_us == pytest.approx(one, rel=1e-9)
+    stage = next(step for step in found.steps if step.name == "-1 stage")
+    one = wsjax.predict(pd.DataFrame([given | {"stages": 3}]), MACHINE)["time_us"][0]
+    assert stage.time_us == pytest.approx(one, rel=1e-9)
+    assert stage.change == pytest.approx(one / found.timeline.predicted_us - 1, rel=1e-9)
+
+
+def test_trace_and_explain_say_what_predict_gives(tmp_path, capsys):
+    path = tmp_path / "corrected.toml"
+    path.write_text(format_hardware(MACHINE))
+    given = {"m": 512, "n": 1024, "k": 2048} | KERNEL | {"stages": 4}
+    one = wsjax.predict(pd.DataFrame([given]), MACHINE)["time_us"][0]
+    options = "-m 512 -n 1024 -k 2048 --tile 128x128x64 --layout nt --stages 4 --hardware"
+    command = options.split()
+    assert main(["trace", *command, str(path)]) == 0
+    said = f"with the learned correction, which has no events: {one:,.3f} µs"
+    assert said in capsys.readouterr().out
+    assert main(["explain", *command, str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith(f"{one:,.3f} µs, ")
+    assert "by the recurrences alone" in lines[3]
+    assert main(["trace", *command, "h200-datasheet"]) == 0
+    assert "learned correction" not in capsys.readouterr().out
 
 
 def test_the_file_keeps_it():

@@ -12,7 +12,13 @@ from wsjax.hardware.machine import load_hardware
 from wsjax.hardware.parameters import PARAMETERS
 from wsjax.schema import from_keywords, resolve_one
 from wsjax.schema.columns import SCHEDULES
-from wsjax.timelines.explaining import _times_us, elasticities, variants
+from wsjax.timelines.explaining import (
+    _times_us,
+    elasticities,
+    period_us,
+    resources,
+    variants,
+)
 from wsjax.timelines.timeline import timeline
 
 SHAPE = {"m": 4096, "n": 4096, "k": 4096, "block_m": 128, "block_n": 128, "block_k": 64}
@@ -79,9 +85,10 @@ def test_choices_are_predictions(shallow):
         "no MMA in flight": {"mma_in_flight": 0},
         "group_m 1": {"group_m": 1},
     }.items():
-        expected = time_us("h200-gluon", **(SHAPE | own | change))
+        row = pd.DataFrame([SHAPE | own | change])
+        expected = float(predict(row, "h200-gluon")["time_us"].iloc[0])
         assert by_name[name].time_us == pytest.approx(expected, rel=1e-9)
-        change = expected / shallow.timeline.time_us - 1
+        change = expected / shallow.timeline.predicted_us - 1
         assert by_name[name].change == pytest.approx(change, rel=1e-9, abs=1e-12)
     assert by_name["+1 stage"].change < -0.2  # measured: 257 µs of 469
 
@@ -106,6 +113,25 @@ def test_a_shallow_ring_is_what_limits(shallow):
     assert all(one.slack_us > 0 for one in others)
     inside = np.diff(shallow.timeline.steps.start[3 * 64 + 10 : 4 * 64 - 10])
     assert inside.mean() == pytest.approx(shallow.period_us, rel=1e-6)
+
+
+@pytest.mark.parametrize("machine", ["h200", "h200-gluon"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        {"m": 2048, "block_n": 256, "schedule": "cooperative"},
+        {"m": 4096, "n": 1024, "block_n": 256, "schedule": "cooperative"},
+        {"m": 512, "schedule": "serial", "stages": 3},
+        {"dtype_in": "fp8_e4m3", "block_n": 256, "schedule": "cooperative"},
+    ],
+)
+def test_no_resource_alone_takes_more_than_the_step(machine, kernel):
+    given = load_hardware(machine).physics
+    c = from_keywords(SHAPE | {"stages": 4, "math_warps": 8, "mma_in_flight": 1} | kernel)
+    t = timeline(resolve_one(c, given.facts), given)
+    found = resources(t, given)
+    assert found[0].step_us > 0.8 * period_us(t.pipeline)
+    assert all(one.slack_us >= -1e-6 for one in found)
 
 
 def test_toy_by_hand():

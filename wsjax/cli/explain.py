@@ -53,8 +53,8 @@ def record(e: "Explanation") -> dict[str, Any]:
     from wsjax.timelines import parts
 
     return {
-        "time_us": e.timeline.time_us,
-        "predicted_us": e.predicted_us,
+        "time_us": e.timeline.predicted_us,
+        "recurrences_us": e.timeline.time_us,
         "limiter": LIMITERS[e.timeline.figures["limiter"]],
         "sentence": _sentence(e),
         "critical_path": parts(e.timeline),
@@ -75,14 +75,6 @@ def _sentence(e: "Explanation") -> str:
     return limiter_name(e.timeline.pipeline, LIMITERS[e.timeline.figures["limiter"]])
 
 
-def _learned(e: "Explanation") -> str:
-    """What a learned correction adds to the recurrences, if there is one."""
-    if e.predicted_us == e.timeline.time_us:
-        return ""
-    change = _percent(e.predicted_us / e.timeline.time_us - 1.0)
-    return f"; with the learned correction, {change}: {e.predicted_us:,.3f} µs"
-
-
 def _show(e: "Explanation", machine: "Hardware") -> None:
     from wsjax import schema
     from wsjax.hardware import PARAMETERS
@@ -91,8 +83,16 @@ def _show(e: "Explanation", machine: "Hardware") -> None:
     c = e.timeline.configuration
     print(f"{schema.problem_words(c)} {on_machine(machine)}\n{schema.kernel_words(c)}")
     show_extrapolation(machine, c._asdict())
-    print(f"{e.timeline.time_us:,.3f} µs, {_sentence(e)}{_learned(e)}")
-    print(f"{path_text(e.timeline)}\n")
+    t = e.timeline
+    print(f"{t.predicted_us:,.3f} µs, {_sentence(e)}")
+    corrected = t.predicted_us != t.time_us
+    if corrected:
+        change = _percent(t.predicted_us / t.time_us - 1.0)
+        print(
+            f"the learned correction is {change} of it; all below but other choices is by the "
+            f"recurrences alone, {t.time_us:,.3f} µs"
+        )
+    print(f"{path_text(t)}\n")
     resources = [
         (
             one.name,

@@ -6,7 +6,8 @@ that its derivative is that of this sum with the path held; for kernels too long
 form's derivative takes the path's place.
 
 **Finite steps** (10 % more of a parameter, its term left out, another stage, tile or schedule) are
-predicted anew, exactly.
+predicted anew, exactly: parameters by the recurrences, since a learned correction holds for the
+machine as it was fitted; other choices as `predict` predicts them, with the correction.
 
 **Resources.** A step of the kernel's full wave takes its period. What it would take if one resource
 were all there is, is found by leaving out the terms of all others; what is left to the period is
@@ -60,14 +61,18 @@ RESOURCES = {
     "MATH start-up": (("compute_startup_us", "sync_us", "drain_us"), "compute"),
 }
 """The parameters of each resource, and what of a step they set."""
-BYTES = (
+KEPT = (
+    "clock_rise",
     "l2_capacity_bytes",
     "warm_hit_share",
     "pitch_cost",
     "short_row_cost",
     "out_of_bounds_cost",
+    "multicast_cost",
+    "dirty_share",
+    "sharing",
 )
-"""Parameters that set how many bytes move, and take no time by themselves."""
+"""Parameters that set how many bytes move, and the clock; they take no time by themselves."""
 
 
 class Resource(NamedTuple):
@@ -117,8 +122,8 @@ class Step(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """One configuration explained, by the recurrences. clock_us: what the falling clock costs.
-    predicted_us: the time with the machine's learned correction."""
+    """One configuration explained by the recurrences, but for `steps`, whose times are those that
+    `predict` gives. clock_us: what the falling clock costs."""
 
     timeline: Timeline
     period_us: float
@@ -128,7 +133,6 @@ class Explanation(NamedTuple):
     waves: Waves
     roof: Roof
     clock_us: float
-    predicted_us: float
 
 
 def explain(hardware: str | Path | Hardware = "h200", **columns: Any) -> Explanation:
@@ -147,18 +151,19 @@ def explain(hardware: str | Path | Hardware = "h200", **columns: Any) -> Explana
 
 def explanation(c: Configuration, machine: Hardware) -> Explanation:
     """Explain one configuration (whole numbers). Raises InputError if it is illegal."""
-    corrected, machine = machine, machine.physics
     t = timeline(c, machine)
+    given, machine = machine, machine.physics
     time_us = t.time_us
     parameters = machine.parameters._asdict()
     names = [name for name, value in parameters.items() if value != PARAMETERS[name].neutral]
     more = [{name: parameters[name] * (1 + MORE)} for name in names]
     without: list[dict[str, float]] = [{name: PARAMETERS[name].neutral} for name in names]
     others = list(variants(c, machine))
-    changes = [*more, *without, {"clock_drop": 0.0}, *({} for _ in others)]
-    rows = [c] * (2 * len(names) + 1) + [other.configuration for other in others]
-    times = _times_us(rows, changes, machine)
+    changes = [*more, *without, {"clock_drop": 0.0}]
+    times = _times_us([c] * len(changes), changes, machine)
     relative = times / time_us - 1.0 if time_us else np.zeros(len(times))
+    neighbours = [other.configuration for other in others]
+    predicted = _times_us(neighbours, [{} for _ in others], given)
     by_name = elasticities(t, machine, names)
     count = len(names)
     return Explanation(
@@ -168,20 +173,17 @@ def explanation(c: Configuration, machine: Hardware) -> Explanation:
         elasticities=tuple(
             Elasticity(name, parameters[name], by_name[name], float(by_more), float(by_none))
             for name, by_more, by_none in zip(
-                names, relative[:count], relative[count:], strict=False
+                names, relative[:count], relative[count:-1], strict=True
             )
         ),
         steps=tuple(
-            Step(other.name, float(time), float(change))
-            for other, time, change in zip(
-                others, times[2 * count + 1 :], relative[2 * count + 1 :], strict=True
-            )
-            if np.isfinite(time)
+            Step(other.name, float(us), float(us / t.predicted_us - 1.0) if t.predicted_us else 0.0)
+            for other, us in zip(others, predicted, strict=True)
+            if np.isfinite(us)
         ),
         waves=waves(t, machine),
         roof=roof(c, machine),
-        clock_us=time_us - float(times[2 * count]),
-        predicted_us=float(_times_us([c], [{}], corrected)[0]) if corrected.residual else time_us,
+        clock_us=time_us - float(times[-1]),
     )
 
 
@@ -312,10 +314,10 @@ def _load_us(p: Pipeline) -> float:
 
 
 def _alone(c: Configuration, machine: Hardware, present: list[str]) -> Pipeline:
-    """A full wave's durations on a machine that has no terms but `own`, and what sets bytes."""
+    """A full wave's durations on a machine that has no terms but `present`, and `KEPT`."""
     values = machine.parameters._asdict()
     left = {
-        name: values[name] if name in present or name in BYTES else parameter.neutral
+        name: values[name] if name in present or name in KEPT else parameter.neutral
         for name, parameter in PARAMETERS.items()
     }
     with jax.enable_x64(True):

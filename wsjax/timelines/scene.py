@@ -128,7 +128,7 @@ def title(t: Timeline) -> str:
 def notes(t: Timeline, most: int) -> tuple[str, ...]:
     """What limits it, what the critical path is made of, and what is not shown step by step."""
     limiter = played.limiter_name(t.pipeline, LIMITERS[t.figures["limiter"]])
-    lines = [f"{t.time_us:,.2f} µs, {limiter}", path_text(t)]
+    lines = [f"{t.time_us:,.2f} µs, {limiter}", *learned_text(t), path_text(t)]
     steps, complete = t.pipeline.k_tiles * t.pipeline.tiles, len(t.steps.start)
     shown = min(complete, most)
     if shown < steps:
@@ -137,6 +137,17 @@ def notes(t: Timeline, most: int) -> tuple[str, ...]:
             f"{shown:,} of {steps:,} steps are drawn one by one, the others in groups{means}"
         )
     return tuple(lines)
+
+
+def learned_text(t: Timeline) -> tuple[str, ...]:
+    """What `predict` gives where a learned correction changes the time of the recurrences."""
+    if t.predicted_us == t.time_us:
+        return ()
+    change = t.predicted_us / t.time_us - 1.0
+    return (
+        f"by the recurrences alone; predicted with the learned correction, which has no events: "
+        f"{t.predicted_us:,.3f} µs ({100 * change:+.1f} %)",
+    )
 
 
 def path_text(t: Timeline) -> str:

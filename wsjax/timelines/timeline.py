@@ -60,6 +60,8 @@ class Timeline(NamedTuple):
     last_us: float
     """What the partial last wave's tile lasts longer than a full wave's."""
     path: CriticalPath
+    predicted_us: float
+    """The time that `predict` gives: with the machine's learned correction, which has no events."""
 
     @property
     def complete(self) -> bool:
@@ -155,7 +157,7 @@ def timeline(c: Configuration, machine: Hardware, *, ran: bool = False) -> Timel
 
     Raises InputError if it is illegal.
     """
-    machine = machine.physics
+    given, machine = machine, machine.physics
     rows = Configuration(*(np.full(1, x) for x in c))
     prediction = engine.evaluate(rows, machine, legal_override=np.full(1, ran))
     figures = {name: values.item() for name, values in prediction._asdict().items()}
@@ -177,7 +179,16 @@ def timeline(c: Configuration, machine: Hardware, *, ran: bool = False) -> Timel
         first_us=exchange.first_us,
         last_us=exchange.last_us,
         path=path(times.full, played),
+        predicted_us=_predicted_us(rows, given, figures["time_us"], ran=ran),
     )
+
+
+def _predicted_us(rows: Configuration, machine: Hardware, time_us: float, *, ran: bool) -> float:
+    """The time of one row with the machine's learned correction, from that without."""
+    if machine.residual is None:
+        return time_us
+    prediction = engine.evaluate(rows, machine, legal_override=np.full(1, ran))
+    return float(prediction.time_us[0])
 
 
 def _exchange(times: KernelTimes) -> Exchange:
