@@ -14,6 +14,7 @@ import pytest
 
 from wsjax import InputError, importers, validate
 from wsjax.cli import main
+from wsjax.hardware import load_hardware
 from wsjax.measuring import measure
 
 ENGINE = "standin:StandIn"
@@ -140,9 +141,15 @@ def test_the_verb(tmp_path, capsys):
     plan, out = tmp_path / "plan.csv", tmp_path / "out.csv"
     rows().to_csv(plan, index=False)
     given = ["measure", str(plan), "--out", str(out), "--engine", ENGINE, "--hardware", "toy"]
+    machine = tmp_path / "mine.toml"
     assert main([*given, "--repeats", "0.4"]) == 0
     said = capsys.readouterr().out
     assert "4 rows on toy: 4 ok\nrows measured twice differ by 0." in said
+    like = ["--hardware", "h200-datasheet", "--machine", str(machine)]
+    assert main([*given[:6], *like, "--repeats", "0.4"]) == 0
+    assert load_hardware(machine).facts.sms == 4
+    assert load_hardware(machine).peaks.clock_max_mhz == 1500
+    assert capsys.readouterr().out.startswith("4 rows on toy, 4 of them before: 4 ok")
     assert main([*given[:4], "--hardware", "toy"]) == 2
     assert "engine gluon cannot measure here" in capsys.readouterr().err
 

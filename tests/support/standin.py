@@ -61,4 +61,5 @@ class StandIn:
             "time_us_measured_p10": time_us * 0.99,
             "time_us_measured_p90": time_us * 1.01,
             "reps": 10,
+            "sm_ghz_measured": 1.5,
         }

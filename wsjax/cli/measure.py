@@ -117,6 +117,9 @@ def measure(
     hardware: HardwareName = "h200",
     timeout: Annotated[float, Parameter(help="seconds for each row, compilation too")] = 60.0,
     repeats: Annotated[float, Parameter(help="the share of rows measured twice")] = 0.05,
+    machine: Annotated[
+        Path | None, Parameter(help="a new machine's file, .toml: the GPU's facts, like --hardware")
+    ] = None,
     json: AsJson = False,
 ) -> int:
     """Measure kernels on the GPU at hand: the table that `calibrate` and `validate` read.
@@ -135,8 +138,10 @@ def measure(
     the commands that append to OUT.gemm.csv. `python -m pydoc wsjax.measuring.worker` says what a
     class of yours needs to measure other kernels.
     """
-    from wsjax import measuring
+    from wsjax import measuring, tables
 
+    if machine is not None:
+        tables.check_place(machine)
     if engine == "cutlass_profiler" and profiler is None:
         lines, missing = measuring.profiler_commands(rows, hardware, str(out.with_suffix("")))
         print("\n".join(lines))
@@ -154,11 +159,28 @@ def measure(
             repeats=repeats,
             progress=advance,
         )
+    if machine is not None:
+        _begin_machine(machine, hardware, measured)
     if json:
-        show_json(measured.__dict__)
+        show_json(vars(measured))
     else:
         _show(measured, out)
     return 0
+
+
+def _begin_machine(path: Path, like: str, measured: "Measured") -> None:
+    """Write what is known of the GPU as a machine's file, for `calibrate --start`."""
+    from wsjax.hardware import NewFacts, new_machine
+    from wsjax.tables import replacing
+
+    facts, clock_mhz = measured.facts, 1e3 * measured.clock_ghz
+    told = NewFacts(
+        sms=facts.get("sms"),
+        l2_mib=facts["l2_bytes"] / 2**20 if "l2_bytes" in facts else None,
+        clock_max_mhz=clock_mhz if clock_mhz == clock_mhz else None,
+    )
+    with replacing(path) as file:
+        file.write(new_machine(path.stem, like, told).encode())
 
 
 def _show(measured: "Measured", out: Path) -> None:

@@ -45,15 +45,17 @@ COMPILERS = 12
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run did. `statuses`: rows by status, of the whole file; `resumed`: rows that it had
-    before. `noise`: the median relative difference of rows measured twice, NaN without any.
-    `kernel_s`: what the GPU was measured for, repetitions and all."""
+    """What a run did. facts: the engine's of its device. rows: of the whole file, `statuses` by
+    status; `resumed`: those that it had before. noise: the median relative difference of rows
+    measured twice, NaN without any. clock_ghz: the highest measured, NaN without any. kernel_s:
+    what kernels ran, repetitions and all."""
 
     facts: dict[str, Any]
     rows: int
     resumed: int
     statuses: dict[str, int]
     noise: float
+    clock_ghz: float
     kernel_s: float
     seconds: float
 
@@ -120,6 +122,10 @@ def measure(
         resumed=len(done) - len(queue),
         statuses=dict(Counter(row["status"] for row in done).most_common()),
         noise=_noise(done),
+        clock_ghz=max(
+            (float(row["sm_ghz_measured"]) for row in done if row["sm_ghz_measured"]),
+            default=float("nan"),
+        ),
         kernel_s=sum(float(row[TIME]) * float(row["reps"]) for row in done if row[TIME]) * 1e-6,
         seconds=time.perf_counter() - began,
     )
