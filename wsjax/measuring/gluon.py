@@ -251,7 +251,7 @@ class Engine(GpuEngine):
             return (_descriptor(a, [tile[0], tile[2]]), _descriptor(b, block_b), out, c, *sizes)
 
         blank = [self.blank(row, *shape) for shape in self.shapes(row)]
-        gemm.warmup(*arguments(*blank), grid=grid, **options)
+        self.check_fits(gemm.warmup(*arguments(*blank), grid=grid, **options))
 
         def bind(a: Any, b: Any, c: Any) -> Launch:
             given = arguments(a, b, c)

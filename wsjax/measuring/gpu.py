@@ -74,6 +74,12 @@ class GpuEngine:
         """A row's compiled kernel, to be bound to A, B and C."""
         raise NotImplementedError
 
+    def check_fits(self, compiled: Any) -> None:
+        """Raise UnsupportedError if a compiled kernel's shared memory does not fit."""
+        need, most = compiled.metadata.shared, self.facts()["smem_bytes_per_sm"]
+        if need > most:
+            raise UnsupportedError(f"{need:,} bytes of shared memory; {most:,} fit")
+
     def measure(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The times of one row, or that its result is wrong."""
         bind = self.prepare(row)

@@ -73,5 +73,5 @@ class Engine(GpuEngine):
         blocks = [row[f"block_{axis}"] for axis in "mnk"]
         options = {"num_stages": row["stages"] + 1, "num_warps": row["math_warps"]}
         blank = [self.blank(row, *shape) for shape in self.shapes(row)]
-        gemm.warmup(*blank, *sizes, *blocks, grid=(tiles,), **options)
+        self.check_fits(gemm.warmup(*blank, *sizes, *blocks, grid=(tiles,), **options))
         return lambda a, b, c: lambda: gemm[(tiles,)](a, b, c, *sizes, *blocks, **options)
