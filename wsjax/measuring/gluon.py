@@ -228,6 +228,7 @@ class Engine(GpuEngine):
 
     def prepare(self, row: Mapping[str, Any]) -> Callable[..., Launch]:
         """The compiled kernel."""
+        self.check_plain(row)
         _check(row, self.capability)
         tile = [row[f"block_{axis}"] for axis in "mnk"]
         two = row["schedule"] == "pingpong"
@@ -272,9 +273,6 @@ def _check(row: Mapping[str, Any], capability: tuple[int, int]) -> None:
     pitches += [row["n"]] if row["write_back"] == "tma" else []
     wrong = {
         "needs Hopper (compute capability 9)": capability[0] != 9,
-        "batch, clusters and split-K are not written": (
-            row["batch"] * row["cluster_m"] * row["cluster_n"] * row["split_k"] > 1
-        ),
         "layouts are nt and nn": row["layout"] not in ("nt", "nn"),
         "rows are no multiple of 16 bytes, as TMA needs": any(x % 8 for x in pitches),
         "block_m and block_n: powers of two from 64 to 256; block_k from 16": any(

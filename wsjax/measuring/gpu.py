@@ -74,6 +74,13 @@ class GpuEngine:
         """A row's compiled kernel, to be bound to A, B and C."""
         raise NotImplementedError
 
+    def check_plain(self, row: Mapping[str, Any]) -> None:
+        """Raise UnsupportedError for what neither kernel does."""
+        if row["batch"] * row["cluster_m"] * row["cluster_n"] * row["split_k"] > 1:
+            raise UnsupportedError("batch, clusters and split-K are not written")
+        if row["accum"] != "f32" or row["scheduler"] not in ("persistent", "none"):
+            raise UnsupportedError("sums are kept in f32, and output tiles are not divided")
+
     def check_fits(self, compiled: Any) -> None:
         """Raise UnsupportedError if a compiled kernel's shared memory does not fit."""
         need, most = compiled.metadata.shared, self.facts()["smem_bytes_per_sm"]

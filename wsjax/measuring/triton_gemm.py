@@ -62,10 +62,9 @@ class Engine(GpuEngine):
 
     def prepare(self, row: Mapping[str, Any]) -> Callable[..., Launch]:
         """The compiled kernel."""
+        self.check_plain(row)
         if row["schedule"] != "serial" or row["grid_ctas"]:
             raise UnsupportedError("schedule: serial, a CTA for each output tile")
-        if row["batch"] * row["cluster_m"] * row["cluster_n"] * row["split_k"] > 1:
-            raise UnsupportedError("batch, clusters and split-K are not written")
         tiles = -(-row["m"] // row["block_m"]) * -(-row["n"] // row["block_n"])
         strides_a = (row["k"], 1) if row["layout"][0] == "n" else (1, row["m"])
         strides_b = (row["n"], 1) if row["layout"][1] == "n" else (1, row["k"])
