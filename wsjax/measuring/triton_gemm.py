@@ -17,7 +17,7 @@ from wsjax.measuring.gpu import GpuEngine, Launch
 from wsjax.measuring.worker import UnsupportedError
 
 
-@triton.jit(do_not_specialize=["m", "n", "k", "group_m"])
+@triton.jit(do_not_specialize=["group_m"])
 def gemm(
     a,
     b,
@@ -65,6 +65,10 @@ class Engine(GpuEngine):
         self.check_plain(row)
         if row["schedule"] != "serial" or row["grid_ctas"]:
             raise UnsupportedError("schedule: serial, a CTA for each output tile")
+        pitches = (row["k" if row["layout"][0] == "n" else "m"], row["k"])
+        pitches += (row["n" if row["layout"][1] == "n" else "k"],)
+        if any(pitch % 16 for pitch in pitches):
+            raise UnsupportedError("Triton pipelines rows of a multiple of 16 elements only")
         tiles = -(-row["m"] // row["block_m"]) * -(-row["n"] // row["block_n"])
         strides_a = (row["k"], 1) if row["layout"][0] == "n" else (1, row["m"])
         strides_b = (row["n"], 1) if row["layout"][1] == "n" else (1, row["k"])
