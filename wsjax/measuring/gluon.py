@@ -279,6 +279,9 @@ def _check(row: Mapping[str, Any], capability: tuple[int, int]) -> None:
             row[f"block_{axis}"] not in (16, 32, 64, 128, 256)[2 * (axis != "k") :]
             for axis in "mnk"
         ),
+        "pingpong writes back by TMA: with more registers in use, MMAs in flight are serialised": (
+            two and row["write_back"] == "direct"
+        ),
         "math_warps: 4 or 8; pingpong 8": row["math_warps"] not in ((8,) if two else (4, 8)),
     }
     if reasons := [reason for reason, holds in wrong.items() if holds]:
