@@ -186,6 +186,8 @@ def test_files(tmp_path, capsys, monkeypatch):
     assert main([str(word) for word in command]) == 0
     shown = capsys.readouterr().out
     assert "2 of 4 kernels for 3 problems on h200 (calibrated)" in shown
+    assert f"left out: {NAMES[4]} can run no problem: shared memory: " in shown
+    assert "save no time" not in shown
     assert "proved: no set of 2 takes less" in shown
     assert "cutlass_filter.txt leaves out what CUTLASS has not" not in shown
     choice = wsjax.choose(WORKLOAD, 2, kernels=KERNELS)
@@ -204,6 +206,18 @@ def test_files(tmp_path, capsys, monkeypatch):
     assert [c[0]["BLOCK_SIZE_M"] for c in made["CONFIGS"]] == [row["block_m"] for row in rows]
     assert [c[1]["num_stages"] for c in made["CONFIGS"]] == [row["stages"] for row in rows]
     assert all(c[1]["num_warps"] in (4, 8) for c in made["CONFIGS"])
+
+
+def test_kernels_that_save_nothing_are_told_once(tmp_path, capsys):
+    source, kernels = tmp_path / "w.csv", tmp_path / "k.csv"
+    WORKLOAD[:1].to_csv(source, index=False)
+    KERNELS[:4].to_csv(kernels, index=False)
+    assert main(["choose", str(source), "-k", "3", "--kernels", str(kernels)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(i for i, line in enumerate(lines) if "worst problem %" in line)
+    assert [line.split()[0] for line in lines[at + 2 :] if line.endswith("yes ")] == ["1"]
+    assert "more than k = 1 kernels save no time" in lines
+    assert not any(line.startswith("left out") for line in lines)
 
 
 def test_json(tmp_path, capsys):

@@ -172,6 +172,16 @@ def _show(choice: "Choice") -> None:
         f"{choice.time_us:,.1f} µs in all, {choice.loss_pct:.2f} % more than with every kernel; "
         f"{_proof(choice)}"
     )
+    for name, why in list(choice.unable.items())[:KERNELS_SHOWN]:
+        print(f"left out: {name} can run no problem: {why}")
+    if len(choice.unable) > KERNELS_SHOWN:
+        print(f"left out: {len(choice.unable) - KERNELS_SHOWN:,} more that can run no problem")
+    losses = choice.loss.to_dict("records")
+    told = [
+        row
+        for before, row in zip([None, *losses], losses, strict=False)
+        if before is None or row["kernels"] != before["kernels"]
+    ]
     rows = [
         [
             str(row["k"]),
@@ -180,9 +190,11 @@ def _show(choice: "Choice") -> None:
             f"{row['worst_pct']:.1f}",
             "yes" if row["proved"] else "no",
         ]
-        for row in choice.loss.to_dict("records")
+        for row in told
     ]
     show_table(["k", "time µs", "loss %", "worst problem %", "proved"], rows)
+    if told and told[-1] is not losses[-1]:
+        print(f"more than k = {told[-1]['k']} kernels save no time")
     if choice.measured is not None:
         _show_measured(choice.measured)
 

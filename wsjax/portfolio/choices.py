@@ -1,5 +1,6 @@
 """A choice of kernels as frames: the set, which kernel each problem gets, and the loss."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,7 +66,8 @@ class Choice:
     time_us: weighted, of all problems; no set takes less than `bound_us`; `proved`: this one takes
     no more, but for `rounding_us`. all_us: with all available kernels. available, candidates: how
     many kernels can run anything, and are left without those that others can stand for.
-    by_measured: whether times are measured ones; the machine is then not used.
+    by_measured: whether times are measured ones; the machine is then not used. unable: the kernels
+    that can run no problem, of those that the user named, and why not the first problem.
     cutlass_filter, triton_configs: the set as those tools take it (`wsjax.portfolio.export`);
     not_in_cutlass: the kernels that CUTLASS has not.
     interrupted: by Ctrl-C.
@@ -86,6 +88,7 @@ class Choice:
     candidates: int
     measured: Measured | None
     by_measured: bool
+    unable: Mapping[str, str] = field(repr=False)
     cutlass_filter: str = field(repr=False)
     not_in_cutlass: tuple[str, ...]
     triton_configs: str = field(repr=False)
@@ -139,6 +142,7 @@ def choice(
     measured: Measured | None,
     *,
     by_measured: bool,
+    unable: Mapping[str, str],
     arrow: bool,
 ) -> Choice:
     """A choice with its frames: Arrow tables, or pandas DataFrames."""
@@ -169,6 +173,7 @@ def choice(
         candidates=chosen.candidates,
         measured=measured,
         by_measured=by_measured,
+        unable=unable,
         cutlass_filter=export.cutlass_filter((kind for _, kind in lists), machine.facts),
         not_in_cutlass=export.not_in_cutlass(lists, machine.facts),
         triton_configs=export.triton_configs(lists),

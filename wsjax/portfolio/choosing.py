@@ -12,7 +12,7 @@ import numpy as np
 
 from wsjax import engine, tables
 from wsjax.errors import InputError, gather, nearest
-from wsjax.hardware import Hardware, load_hardware, resolve
+from wsjax.hardware import Hardware, load_hardware, resolve, resolve_one
 from wsjax.importers import TIME
 from wsjax.portfolio import workloads
 from wsjax.portfolio.choices import Choice, Measured, choice, users_of
@@ -101,7 +101,17 @@ def choose(
     if not measured and offer.measured_us is not None and not chosen.interrupted:
         against = _against(demand, chosen, k, offer, timeout_s)
     arrow = tables.is_arrow(workload)
-    return choice(offer, demand, chosen, machine, against, by_measured=measured, arrow=arrow)
+    named = kernels is not None and not measured
+    return choice(
+        offer,
+        demand,
+        chosen,
+        machine,
+        against,
+        by_measured=measured,
+        unable=_unable(offer, machine) if named else {},
+        arrow=arrow,
+    )
 
 
 def read_offer(
@@ -174,6 +184,19 @@ def _part(
     else:
         times = engine.evaluate(c, machine, legal_override=ran[part].ravel()).time_us
     return times.reshape(count, len(kernels))
+
+
+def _unable(offer: Offer, machine: Hardware) -> dict[str, str]:
+    """The kernels that can run no problem, and why not the first one."""
+    found = {}
+    problem = {name: int(values[0]) for name, values in offer.problems.columns.items()}
+    for at in np.flatnonzero(~np.isfinite(offer.predicted_us).any(axis=0)):
+        kernel = {name: int(values[at]) for name, values in offer.kernels.columns.items()}
+        c = resolve_one(problem | kernel, machine)
+        row = Configuration(*(np.full(1, x) for x in c))
+        reason = int(engine.evaluate(row, machine).reason[0])
+        found[offer.kernels.names[at]] = why(reason, c, machine.facts)
+    return found
 
 
 def reasons(problems: Problems, kernels: Kernels, machine: Hardware, problem: int) -> str:
