@@ -59,7 +59,8 @@ def predict(
     of the whole problem, the `limiter`, the `method` that made the row, `extrapolated` (no
     measurement backs it), `legal`, and the `reason` where not: an illegal row has no time; of a
     calibrated machine also `time_us_lo` and `time_us_hi`, between which 90 % of measured times lie.
-    A name that is taken gets the suffix `_predicted`.
+    A name that is taken gets the suffix `_predicted`; `time_us` must be free, so that nobody takes
+    measured times for predicted ones: drop the prediction's columns before predicting again.
 
     Raises InputError with all mistakes of the frame at once. Worker processes are to be started by
     'spawn': one that is forked after a prediction lacks JAX's threads, and gets a WsjaxError.
@@ -143,13 +144,14 @@ def predict_table(
     out: str | Path,
     hardware: str | Path | Hardware,
     precision: str = "float64",
-) -> str:
+) -> tuple[int, str]:
     """Predict a table in a file and write it to another, whole or not at all.
 
     A CSV or Parquet table keeps its columns as they are; of the other formats of
     `wsjax.importers` the table is the imported one.
 
-    Returns how many rows are extrapolated and why, in words; "" if none is.
+    Returns how many rows were written, and how many of them are extrapolated and why, in words; ""
+    if none is. Raises InputError with all mistakes, and for a table without rows.
     """
     machine, *_ = gather(
         partial(load_hardware, hardware),
@@ -158,6 +160,8 @@ def predict_table(
         partial(check_precision, precision),
     )
     table = _read(source, machine)
+    if not table.num_rows:
+        raise InputError(f"{source}: has no rows below its header; write some")
     try:
         predicted, found = _predicted(table, machine, precision)
     except InputError as error:
@@ -165,9 +169,9 @@ def predict_table(
     tables.write_table(predicted, out, tables.metadata([machine]))
     beyond = np.asarray(found.columns["extrapolated"])
     if not beyond.any():
-        return ""
+        return len(beyond), ""
     why = hardware_.extrapolation(machine, found.configurations._asdict())
-    return f"{np.count_nonzero(beyond):,} of {len(beyond):,} rows: {why}"
+    return len(beyond), f"{np.count_nonzero(beyond):,} of {len(beyond):,} rows: {why}"
 
 
 def _read(path: str | Path, machine: Hardware) -> "pa.Table":

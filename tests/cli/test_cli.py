@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import jax
+import pyarrow as pa
 import pytest
 from paths import DATA
 
@@ -14,7 +15,7 @@ from wsjax.cli.terminal import INTERRUPTED
 from wsjax.errors import WsjaxError
 from wsjax.hardware.machine import hardware_names, load_hardware
 from wsjax.schema.columns import INTERVAL_COLUMNS, PREDICTION_COLUMNS
-from wsjax.tables.parquet import read_table
+from wsjax.tables.parquet import read_table, write_table
 
 TOY = "predict -m 512 -n 512 -k 256 --tile 128x128x64 --stages 2 --schedule serial --hardware toy"
 H200 = "predict -m 4096 -n 4096 -k 4096 --tile 128x128x64 --stages 4 --schedule pingpong"
@@ -136,8 +137,21 @@ def test_a_table(capsys, tmp_path):
     out = tmp_path / "p.parquet"
     table = str(DATA / "h200_cutlass_ws_excerpt.csv.gz")
     shown = run(capsys, ["predict", "--table", table, "--out", str(out), "--hardware", "h200"])
-    assert shown.out == shown.err == ""
-    assert read_table(out).num_rows == read_table(table).num_rows
+    rows = read_table(table).num_rows
+    assert (shown.out, shown.err) == (f"{rows:,} rows written to {out}\n", "")
+    assert read_table(out).num_rows == rows
+    again = run(capsys, ["predict", "--table", table, "--out", str(out), "--hardware", "h200"])
+    assert again.out == f"{rows:,} rows written to {out}; it replaced the file of that name\n"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_table_without_rows_is_refused(capsys, tmp_path, suffix):
+    source, out = tmp_path / f"t{suffix}", tmp_path / "p.csv"
+    names = ["m", "n", "k", "block_m", "block_n", "block_k"]
+    write_table(pa.table({name: pa.array([], pa.int64()) for name in names}), source, {})
+    shown = run(capsys, ["predict", "--table", str(source), "--out", str(out)], 2)
+    assert f"{source}: has no rows below its header" in shown.err
+    assert not out.exists()
 
 
 def test_a_misspelt_column_is_warned_of(capsys, tmp_path):

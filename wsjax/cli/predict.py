@@ -70,8 +70,10 @@ def predict(
         raise InputError(problems)
     from wsjax.predictions import predict_table
 
+    replaced = "; it replaced the file of that name" if out.exists() else ""
     with telling(f"predicting {table}"):
-        extrapolated = predict_table(table, out, hardware, precision)
+        rows, extrapolated = predict_table(table, out, hardware, precision)
+    print(f"{rows:,} row{'s' * (rows != 1)} written to {out}{replaced}")
     if extrapolated:
         print(f"extrapolated: {extrapolated}")
     return 0
