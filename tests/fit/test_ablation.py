@@ -33,7 +33,7 @@ def calibration(hardware, names) -> Calibration:
     )
     hardware = replace(hardware, standard_errors=dict.fromkeys(names, 0.1))
     nothing = {"correlated": (), "singular_values": (), "training": None, "held_out": None}
-    nothing |= {"physics": None}
+    nothing |= {"physics": None, "before": None}
     counts = {"fitted_rows": 0, "excluded": {}, "seconds": 0.0}
     nothing |= {"rows": None, "is_training": None, "correlation": None}
     return Calibration(hardware, parameters, **nothing, **counts)  # type: ignore[arg-type]

@@ -82,6 +82,14 @@ def test_determined_parameters_come_back_within_their_errors(found, truth):
     assert found.held_out.mape_pct < 200 * NOISE
 
 
+def test_the_starts_error_stands_beside_the_fits(found):
+    apart = found.rows.rows.take(~found.is_training)
+    before = validation.metrics_of(validation.evaluate(apart, START))
+    assert found.before == before
+    assert found.before.rows == found.held_out.rows
+    assert found.before.mape_pct > found.held_out.mape_pct
+
+
 def test_undetermined_parameters_are_named_and_stay_at_their_prior(found):
     """A table of persistent kernels says nothing of serial ones, nor how a sum is shared."""
     named = set(found.undetermined)
@@ -288,6 +296,26 @@ def test_what_the_verb_says(found, tmp_path, capsys, monkeypatch):
     assert (quiet.out, quiet.err) == ("", "")
     assert "no problem is held out by --held-out 0.2" in say(replace(found, held_out=None)).out
     assert len(repr(found)) < 2000
+    assert "by the start, h200" in shown
+    assert "the learned correction of h200 is left out: it holds for its own" in shown
+    assert "warning: the start" not in shown
+    better = found.before._replace(mape_pct=found.held_out.mape_pct / 2)
+    assert f"with {better.mape_pct:.2f} % mean error" in say(replace(found, before=better)).out
+    assert "warning: the start predicts these rows better" in say(replace(found, before=better)).out
+    assert "is not calibrated" not in say(found).out
+    nothing = tuple(
+        p._replace(status="undetermined", value=2.0, start=1.0)
+        if p.name == "sync_us"
+        else p._replace(status="undetermined", value=p.start)
+        for p in found.parameters
+    )
+    shown = say(replace(found, parameters=nothing), "--start", "h200-datasheet").out
+    assert "costs error: sync_us 1 to 2\n" in shown
+    count = len(nothing)
+    assert f"warning: {count} of {count} parameters are not determined" in shown
+    assert "start from a machine that is (h200, h200-cutlass, h200-gluon)" in shown.replace(
+        "\n", " "
+    )
 
     monkeypatch.setattr("wsjax.fit.ablate", interrupt)
     say(found, "--ablate", "--report", str(other), code=130)

@@ -70,6 +70,21 @@ def test_what_is_assumed_of_kernels_is_told(write):
     assert "stages" not in " ".join(import_table(write(OWN), mapping=mapping).report.notes)
 
 
+def test_what_the_model_has_no_terms_for_is_told(write, capsys):
+    """A cluster where there are none; fp32, which tensor cores do not multiply."""
+    header, row = f"{CUTLASS},cluster_m,cluster_n", f"{ROW},2,1"
+    command = f"validate {write(f'{header}{chr(10)}{row}{chr(10)}')} --hardware a100-sxm"
+    said = complaint(capsys, command)
+    assert (
+        "covers none of the 1 measured rows on a100-sxm; the first: not modelled: cluster" in said
+    )
+    rows = f"{CUTLASS},dtype_in\n{ROW},fp32\n{OTHER},bf16\n"
+    assert main(["validate", str(write(rows)), "--hardware", "a100-sxm"]) == 0
+    assert "warning: 1 of 2 rows are fp32, which is multiplied outside" in capsys.readouterr().out
+    assert main(["validate", str(write(f"{CUTLASS}\n{ROW}\n"))]) == 0
+    assert "fp32" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "parts"),
     [

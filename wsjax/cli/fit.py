@@ -1,5 +1,6 @@
 """`wsjax calibrate` and `wsjax validate`: a machine's parameters against measured times."""
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from wsjax.errors import InputError, gather
 
 if TYPE_CHECKING:
     from wsjax.fit import Calibration, Metrics, Validation
+    from wsjax.hardware import Hardware
 
 
 @app.command
@@ -88,7 +90,7 @@ def calibrate(
     if report is not None:
         fit.write_calibration(calibration, report)
     if not quiet:
-        _show_calibration(calibration, out, held_out)
+        _show_calibration(calibration, machine, out, held_out)
     if ablate:
         with telling("leaving out each term", quiet=quiet):
             left_out = fit.ablate(calibration, list(tables), held_out=held_out, seed=seed)
@@ -194,11 +196,14 @@ def _check_out(out: Path) -> None:
     check_place(out)
 
 
-def _show_calibration(calibration: "Calibration", out: Path, held_out: float) -> None:
+def _show_calibration(
+    calibration: "Calibration", start: "Hardware", out: Path, held_out: float
+) -> None:
     from wsjax import fit
 
     figures = [("fitted problems", calibration.training)]
     figures += [("held-out problems", calibration.held_out)] if calibration.held_out else []
+    figures.append((f"by the start, {start.name}", calibration.before))
     show_table(
         fit.PARAMETER_HEADINGS, fit.parameter_cells(calibration), left=(0, 4, 5), spare=(4, 1)
     )
@@ -207,19 +212,49 @@ def _show_calibration(calibration: "Calibration", out: Path, held_out: float) ->
         kept = "kept" if calibration.hardware.residual else "not kept: it is no better"
         before = f"{calibration.physics.mape_pct:.2f} % mean error by the recurrences alone"
         print(f"learned correction {kept} ({before})")
+    elif start.residual:
+        print(
+            f"the learned correction of {start.name} is left out: it holds for its own parameters; "
+            "--residual learns another"
+        )
     for one, other, correlation in calibration.correlated:
         print(f"the errors of {one} and {other} are correlated: {correlation:.3f}")
-    if calibration.undetermined:
-        print(f"not determined by these rows, so held: {', '.join(calibration.undetermined)}")
+    _show_undetermined(calibration, start)
     if calibration.excluded:
         print(f"left out: {fit.excluded_text(calibration.excluded)}")
     if held_out and calibration.held_out is None:
         print(f"no problem is held out by --held-out {held_out:g}: the figures are of fitted rows")
-    if warning := fit.few_problems(calibration.training.problems):
+    for warning in calibration.warnings:
         print(warning)
+    if note := fit.tensor_core_note(calibration.rows.rows.configurations):
+        print(note)
     rows, count = calibration.training.rows, f"{calibration.fitted_rows:,}"
     fitted = f"a sample of {count} of {rows:,}" if calibration.fitted_rows < rows else count
     print(f"{fitted} rows fitted in {calibration.seconds:.1f} s; written to {out}")
+
+
+def _show_undetermined(calibration: "Calibration", start: "Hardware") -> None:
+    """Print which parameters are held, which of them are not at the start's value, and from what to
+    start instead where these are most."""
+    from wsjax.hardware import hardware_names, load_hardware
+
+    held = [p for p in calibration.parameters if p.name in calibration.undetermined]
+    if not held:
+        return
+    print(f"not determined by these rows, so held: {', '.join(p.name for p in held)}")
+    moved = [p for p in held if not math.isclose(p.value, p.start, rel_tol=1e-6)]
+    if moved:
+        changes = ", ".join(f"{p.name} {p.start:.5g} to {p.value:.5g}" for p in moved)
+        print(f"of these not at the start's value, which is neutral or costs error: {changes}")
+    fitted = sum(p.status == "fitted" for p in calibration.parameters)
+    if not start.calibrated and len(held) > fitted:
+        machines = map(load_hardware, hardware_names())
+        names = ", ".join(machine.name for machine in machines if machine.calibrated)
+        print(
+            f"warning: {len(held)} of {len(held) + fitted} parameters are not determined, and "
+            f"{start.name} is not calibrated: single kernels can be far off; start from a machine "
+            f"that is ({names}), or from `wsjax hardware new NAME --like` it, with your facts"
+        )
 
 
 def _show_validation(validations: Sequence["Validation"]) -> None:
@@ -238,6 +273,8 @@ def _show_validation(validations: Sequence["Validation"]) -> None:
     print(f"{rows} of {first.hardware.name}")
     left, spare = (0, 1, 2, 4, 5, 9), (1, 5, 9, 4)
     show_table(fit.WORST_HEADINGS, fit.worst_cells(first), left=left, spare=spare)
+    if note := fit.tensor_core_note(first.rows.rows.configurations):
+        print(note)
     left_out = dict(first.excluded)
     if first.not_modelled:
         left_out["not_modelled"] = first.not_modelled

@@ -3,7 +3,7 @@
 from wsjax.fit.ablation import ablate
 from wsjax.fit.calibration import Calibration, calibrate, few_problems
 from wsjax.fit.design import Design, design
-from wsjax.fit.measured import excluded_text
+from wsjax.fit.measured import excluded_text, tensor_core_note
 from wsjax.fit.metrics import Metrics
 from wsjax.fit.priors import PRIOR_HEADINGS, prior_cells
 from wsjax.fit.reports import (
@@ -50,6 +50,7 @@ __all__ = [
     "prepare",
     "prior_cells",
     "replay_cells",
+    "tensor_core_note",
     "validate",
     "worst_cells",
     "write_calibration",

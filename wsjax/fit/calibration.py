@@ -56,6 +56,7 @@ class Calibration:
     singular_values: of the Jacobian in units of the priors: what is below 1 the rows do not tell.
     physics: figures of held-out problems, or of all where there are none, by the recurrences alone,
     where a learned correction was tried; None where none was.
+    before: figures of the start's file as it is, with its learned correction, of the same problems.
     fitted_rows: those of the sample. excluded: rows that were left out, by reason. rows: all that
     count, and what the fitted machine says of them; is_training: which of them are of problems that
     were fitted. correlation: of the errors of all parameters, in the order of `parameters`.
@@ -68,6 +69,7 @@ class Calibration:
     training: Metrics
     held_out: Metrics | None
     physics: Metrics | None
+    before: Metrics
     fitted_rows: int
     excluded: dict[str, int]
     seconds: float
@@ -79,6 +81,23 @@ class Calibration:
     def undetermined(self) -> list[str]:
         """The parameters that the rows do not determine."""
         return [p.name for p in self.parameters if p.status in ("undetermined", "no effect")]
+
+    @property
+    def judged(self) -> Metrics:
+        """The figures to go by: of held-out problems, or of fitted ones where there are none."""
+        return self.held_out or self.training
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to be warned of: a fit to few problems, or one that is no better than its start."""
+        lines = [text] if (text := few_problems(self.training.problems)) else []
+        if self.before.mape_pct < self.judged.mape_pct:
+            lines.append(
+                f"warning: the start predicts these rows better, with {self.before.mape_pct:.2f} % "
+                f"mean error where the fit has {self.judged.mape_pct:.2f} %: keep it, fit more "
+                "rows, or learn a correction (--residual)"
+            )
+        return lines
 
 
 def calibrate(
@@ -115,7 +134,8 @@ def calibrate(
     from wsjax.fit import priors, rounds
 
     began = time.perf_counter()
-    machine = load_hardware(start).physics
+    given = load_hardware(start)
+    machine = given.physics
     chosen = priors.choose(machine, fix, free, family_only=family_only)
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"--seed {seed}: give a whole number from 0, such as 0")
@@ -163,6 +183,7 @@ def calibrate(
     validated = validation.evaluate(rows, fitted)
     figures = [validation.metrics_of(validated, which) for which in (training, ~training)]
     has = bool((~training).any())
+    before = validation.evaluate(rows.take(~training if has else training), given)
     result = Calibration(
         hardware=fitted,
         parameters=parameters,
@@ -171,6 +192,7 @@ def calibrate(
         training=figures[0],
         held_out=figures[1] if has else None,
         physics=physics,
+        before=validation.metrics_of(before),
         fitted_rows=len(sample),
         excluded=excluded,
         seconds=0.0,

@@ -12,7 +12,7 @@ import numpy as np
 
 from wsjax import importers, schema
 from wsjax.errors import InputError, gather
-from wsjax.schema import COLUMNS, GEMM, Configuration, Facts
+from wsjax.schema import COLUMNS, DTYPES, GEMM, Configuration, Facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,9 +185,25 @@ def span(measured: Measured) -> dict[str, list[Any]]:
     return found
 
 
+def tensor_core_note(c: Configuration) -> str:
+    """A warning of rows that are multiplied outside the tensor cores, "" if there are none: the
+    model knows a rate for them, and otherwise a kernel of tensor cores."""
+    count = int(np.count_nonzero(c.dtype_in == DTYPES.index("fp32")))
+    if not count:
+        return ""
+    return (
+        f"warning: {count:,} of {len(c.m):,} rows are fp32, which is multiplied outside the tensor "
+        "cores (SIMT): the model has no terms for such kernels but their peak rate, so times can "
+        "be far off; if they run as TF32, say so: `wsjax import --map dtype_in=tf32`"
+    )
+
+
 def excluded_text(excluded: Mapping[str, int]) -> str:
     """The counts as words, with what reasons mean."""
-    here = "a cluster, a divided tile, sums in 16 bits, or no rate for a dtype"
+    here = (
+        "a cluster or a divided tile that the machine or the schedule can't have, sums in 16 bits, "
+        "or no rate for a dtype"
+    )
     meant = importers.REASONS | {"not_modelled": here}
     return "; ".join(
         f"{count:,} {reason}{f': {meant[reason]}' if reason in meant else ''}"

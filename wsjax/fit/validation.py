@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wsjax import hardware as hardware_
+from wsjax import schema
 from wsjax.errors import InputError
 from wsjax.fit import measured
 from wsjax.fit.measured import Measured
@@ -70,9 +71,10 @@ def validate(table: Any, hardware: str | Path | Hardware = "h200") -> Validation
     rows = measured.read(table, machine.facts, repeats=True, usual=usual)
     found = evaluate(rows, machine)
     if not len(found.rows):
+        first = Configuration(*(int(x[0]) for x in rows.configurations))
         raise InputError(
-            f"{rows.table}: the model covers none of the {found.not_modelled:,} measured rows "
-            "(a cluster, a divided tile, sums in 16 bits, or no rate for a dtype)"
+            f"{rows.table}: the model covers none of the {found.not_modelled:,} measured rows on "
+            f"{machine.name}; the first: {schema.why('not_modelled', first, machine.facts)}"
         )
     return Validation(
         hardware=machine,
