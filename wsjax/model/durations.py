@@ -48,7 +48,7 @@ from wsjax.model.arithmetic import (
 from wsjax.model.costs import Costs, Machine, costs
 from wsjax.model.events import COOPERATIVE, DURATIONS, PINGPONG, SERIAL, Pipeline
 from wsjax.model.raster import Raster, raster
-from wsjax.model.splits import reduced, units
+from wsjax.model.splits import of_units, reduced, units
 from wsjax.model.traffic import Traffic, traffic
 from wsjax.schema import OVERHEAD_REGISTERS, PROMOTED, SPLITK, Configuration, smem_bytes
 
@@ -147,6 +147,7 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     divided = None if c.split_k is None else units(c, facts)
     part = divided.configuration if divided else c
     r = raster(part, facts, ctas_per_sm(c, machine))
+    r = of_units(r, divided) if divided else r
     t = traffic(part, r, p, machine.in_bytes, machine.out_bytes, c if divided else None)
     cost = costs(machine)
     share, ctas = _crowd(r.active, cost)

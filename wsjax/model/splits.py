@@ -32,11 +32,16 @@ from wsjax.model.arithmetic import Number, floor_div, inverse
 from wsjax.model.closed import exchange_us, isolated
 from wsjax.model.costs import Costs
 from wsjax.model.events import Pipeline
-from wsjax.model.raster import Raster, ceil_div
-from wsjax.schema import Configuration, Facts
+from wsjax.model.raster import Raster, ceil_div, resident_ctas, tile_grid
+from wsjax.schema import HEURISTIC, STREAMK, Configuration, Facts
 
 SUM_BYTES = 4.0
 """Of one sum: f32."""
+STREAM_K_TILES = 8.0
+STREAM_GROUPS = 8
+"""CUTLASS's least k-tiles of a stream-K unit, and its most groups of units."""
+STREAM_SNAP = 6.0
+"""By how many k-tiles the longest run mostly grows where short pieces go to a neighbour."""
 
 
 class Units(NamedTuple):
@@ -48,6 +53,21 @@ class Units(NamedTuple):
     """Shares of an output tile: S."""
     k_tiles: Number
     """k-tiles of an output tile."""
+    stream: "Stream"
+
+
+class Stream(NamedTuple):
+    """Stream-K's cut: as many whole waves as there can be have whole tiles; of the rest, `units`
+    take equal runs of k-tiles, wherever tiles end. Zeros of numbers where no tile is cut."""
+
+    units: Number
+    """Units that take a run, one a CTA: whole clusters."""
+    tiles: Number
+    """Output tiles that are cut."""
+    k_tiles: Number
+    """k-tiles of the longest run."""
+    waves: Number
+    """Waves, the cut one first."""
 
 
 class _Part(NamedTuple):
@@ -63,9 +83,76 @@ class _Part(NamedTuple):
 def units(c: Configuration, facts: Facts) -> Units:
     """The units of a configuration (numbers as floats)."""
     k_tiles = ceil_div(c.k, c.block_k)
+    tiles_m, tiles_n = ceil_div(c.m, c.block_m), ceil_div(c.n, c.block_n)
+    tiles = tile_grid(c, tiles_m, tiles_n)
+    slots = resident_ctas(facts.sms, c.cluster_m * c.cluster_n)
+    stream = _stream(c, tiles_m, tiles_n, tiles, k_tiles, slots)
+    per_cut = inverse(jnp.maximum(stream.tiles, 1.0))
+    each = floor_div(stream.units, per_cut)
+    evenly = (c.scheduler == HEURISTIC) & (each > 1) & (each * stream.tiles == stream.units)
     splits = jnp.minimum(jnp.minimum(c.split_k, k_tiles), facts.sms)
+    splits = jnp.where(evenly, each, splits)
+    stream = Stream(*(jnp.where(evenly, 0.0, x) for x in stream))
     k = jnp.minimum(ceil_div(k_tiles, splits) * c.block_k, c.k)
-    return Units(c._replace(k=k, batch=c.batch * splits), splits, k_tiles)
+    batch = c.batch * splits
+    one_wave = stream.waves == 1
+    k = jnp.where(one_wave, stream.k_tiles * c.block_k, k)
+    batch = jnp.where(one_wave, c.batch * stream.units * inverse(tiles), batch)
+    return Units(c._replace(k=k, batch=batch), splits, k_tiles, stream)
+
+
+def _stream(
+    c: Configuration,
+    tiles_m: Number,
+    tiles_n: Number,
+    tiles: Number,
+    k_tiles: Number,
+    slots: Number,
+) -> Stream:
+    """The cut that CUTLASS's PersistentTileSchedulerSm90StreamK makes, where it makes one."""
+    size = c.cluster_m * c.cluster_n
+    per_size, least = inverse(size), STREAM_K_TILES
+    whole_waves = floor_div(tiles, inverse(slots))
+    tail = tiles - whole_waves * slots
+    waves = jnp.maximum(whole_waves, 1.0)
+    cut = floor_div(tiles - (waves - 1.0) * slots, per_size)
+    refuses = (c.split_k > 1) | (2.0 * tail >= slots)
+    never = (c.scheduler < STREAMK) | (tail == 0) | (k_tiles <= least)
+    cut = jnp.where(never | ((c.scheduler == HEURISTIC) & refuses), 0.0, cut)
+    fitting = floor_div(floor_div(k_tiles * cut * size, 1.0 / least), per_size)
+    units = jnp.minimum(floor_div(slots, per_size), fitting)
+
+    most = jnp.where(
+        tiles_n > tiles_m, ceil_div(tiles_m, c.cluster_m), ceil_div(tiles_n, c.cluster_n)
+    )
+    fallback = ideal = 1.0
+    for groups in range(2, STREAM_GROUPS + 1):
+        per_groups = 1.0 / groups
+        each, tiles_each = floor_div(units, per_groups), floor_div(cut, per_groups)
+        valid = (groups <= most) & (each * groups == units)
+        valid &= tiles_each * k_tiles >= least * each
+        fallback = jnp.where(valid, groups, fallback)
+        ideal = jnp.where(valid & (tiles_each * groups == cut), groups, ideal)
+    per_groups = inverse(jnp.where(ideal > 1, ideal, fallback))
+    each = jnp.maximum(floor_div(units, per_groups), 1.0)
+    total = ceil_div(cut, 1.0, per_groups) * k_tiles
+    run = ceil_div(total, each)
+    even = (run * each == total) & (
+        floor_div(k_tiles, inverse(jnp.maximum(run, 1.0))) * run == k_tiles
+    )
+    run = jnp.where(even, run, run + STREAM_SNAP)
+    made = units > 0
+    return Stream(*(jnp.where(made, x, 0.0) for x in (units * size, cut * size, run, waves)))
+
+
+def of_units(r: Raster, u: Units) -> Raster:
+    """The `raster` of units with the waves of stream-K."""
+    streamed = u.stream.waves > 0
+    last = jnp.where(u.stream.waves > 1, r.active, r.active_last)
+    return r._replace(
+        waves=jnp.where(streamed, u.stream.waves, r.waves),
+        active_last=jnp.where(streamed, last, r.active_last),
+    )
 
 
 def reduced(
@@ -84,16 +171,17 @@ def reduced(
     per_splits = inverse(u.splits)
     tiles = floor_div(r.tiles, per_splits)
     per_tiles = inverse(tiles)
-    ordered, several = c.reduction == 0, r.waves > 1
+    ordered, several, streamed = c.reduction == 0, r.waves > 1, u.stream.waves > 0
     sums_bytes = SUM_BYTES * c.block_m * c.block_n
-    slower = jnp.where(u.splits > 1, slowdown, 0.0)
+    slower = jnp.where((u.splits > 1) | streamed, slowdown, 0.0)
 
     def reduction_us(at_once: Number) -> Number:
         each_us = cost.reduction + at_once * cost.reductions
         return (startup_us + sums_bytes * each_us) * slower
 
     between_us = reduction_us(r.active)
-    queued_us = reduction_us(jnp.where(ordered, jnp.minimum(tiles, r.active), r.active))
+    divided = jnp.where(streamed, u.stream.tiles, tiles)
+    queued_us = reduction_us(jnp.where(ordered, jnp.minimum(divided, r.active), r.active))
     least = floor_div(u.k_tiles, per_splits)
     longer = u.k_tiles - least * u.splits
 
@@ -109,6 +197,21 @@ def reduced(
     ending = part(r.waves - 1, jnp.where(ordered, left, at_once) * queued_us, 1.0)
     middle = part(floor_div(r.waves, 0.5), between_us, final)
     opening = part(0.0, between_us, (u.splits == 1) * 1.0)
+    cut = jnp.maximum(u.stream.tiles, 1.0)
+    shares = jnp.maximum(ceil_div(u.stream.units, cut), 2.0)
+    shares = jnp.where(ordered, shares, jnp.minimum(shares, 3.0))
+    tiles_each = jnp.maximum(cut * inverse(jnp.maximum(u.stream.units, 1.0)), 1.0)
+    run = _Part(u.stream.k_tiles, shares * queued_us, tiles_each)
+    uncut = _Part(u.k_tiles, 0.0, 1.0)
+
+    def either(streaming: _Part, splitting: _Part) -> _Part:
+        pairs = zip(streaming, splitting, strict=True)
+        return _Part(*(jnp.where(streamed, x, y) for x, y in pairs))
+
+    opening, middle = either(run, opening), either(uncut, middle)
+    ending = either(
+        _Part(*(jnp.where(several, *pair) for pair in zip(uncut, run, strict=True))), ending
+    )
 
     def with_part(pipeline: Pipeline, part: _Part) -> Pipeline:
         part = _Part(*(jnp.where(several, x, y) for x, y in zip(part, ending, strict=True)))

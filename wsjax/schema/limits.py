@@ -172,8 +172,9 @@ def checks(
     pitches = row_bytes(c, in_bytes, out_bytes)
     return (
         ("not_modelled", c.cluster_m * c.cluster_n <= facts.cluster_ctas_max),
-        ("not_modelled", c.scheduler < STREAMK),
         ("not_modelled", (c.split_k - 1) * misses(c.schedule, *DIVIDING) == 0),
+        ("not_modelled", (c.scheduler >= STREAMK) * misses(c.schedule, *DIVIDING) == 0),
+        ("not_modelled", (c.split_k - 1) * (c.scheduler == STREAMK) == 0),
         ("not_modelled", c.accum != ACCUMS.index("f16")),
         ("not_modelled", rate > 0),
         ("block_multiple", divides(facts.mma_m, tile_m)),
@@ -227,11 +228,13 @@ def why(reason: str | int, c: Configuration, facts: Facts) -> str:
         if (ctas := c.cluster_m * c.cluster_n) > (most := facts.cluster_ctas_max):
             of = f"a cluster of {ctas}, at most {most}" if most > 1 else "only 1x1 is"
             return f"not modelled: cluster {c.cluster_m}x{c.cluster_n}; {of}"
-        if c.scheduler >= STREAMK:
-            return f"not modelled: scheduler {SCHEDULERS[c.scheduler]} divides output tiles"
-        if c.split_k > 1 and c.schedule not in DIVIDING:
+        divides = f"split_k = {c.split_k}" if c.split_k > 1 else ""
+        divides = divides or f"scheduler {SCHEDULERS[c.scheduler]}" * (c.scheduler >= STREAMK)
+        if divides and c.schedule not in DIVIDING:
             can = " and ".join(SCHEDULES[code] for code in DIVIDING)
-            return f"not modelled: split_k = {c.split_k} in {schedule}; {can} kernels divide tiles"
+            return f"not modelled: {divides} in {schedule}; {can} kernels divide tiles"
+        if c.split_k > 1 and c.scheduler == STREAMK:
+            return f"not modelled: {divides} with scheduler streamk; it takes 1, splitk others"
         if c.accum == ACCUMS.index("f16"):
             return "not modelled: accum f16; f32, f32_fast and f32_promoted are"
         return f"not modelled: the hardware file has no compute_ratio for {DTYPES[c.dtype_in]}"
