@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from wsjax.model.arithmetic import Number, floor_div, inverse
+from wsjax.model.arithmetic import Number, Truth, floor_div, inverse
 from wsjax.model.closed import exchange_us, isolated
 from wsjax.model.costs import Costs
 from wsjax.model.events import Pipeline
@@ -181,7 +181,7 @@ def reduced(
 
     between_us = reduction_us(r.active)
     divided = jnp.where(streamed, u.stream.tiles, tiles)
-    queued_us = reduction_us(jnp.where(ordered, jnp.minimum(divided, r.active), r.active))
+    queued_us = reduction_us(jnp.minimum(divided, r.active))
     least = floor_div(u.k_tiles, per_splits)
     longer = u.k_tiles - least * u.splits
 
@@ -191,30 +191,33 @@ def reduced(
     def part(wave: Number, reductions_us: Number, epilogues: Number) -> _Part:
         return _Part(least + (share(wave) < longer), reductions_us, epilogues)
 
+    def behind_us(shares: Number, with_first: Truth) -> Number:
+        """The reductions of so many shares of a tile, the last one among them."""
+        ends = jnp.minimum(shares, 1.0 + with_first)
+        at_once_us = ends * queued_us + (shares > ends) * between_us
+        return jnp.where(ordered, shares * queued_us, at_once_us)
+
     left = u.splits - share(r.waves - 1)
-    at_once = jnp.minimum(left, jnp.where(several, 2.0, 3.0))
     final = jnp.maximum(r.waves * per_splits - 1.0, 0.0) * inverse(jnp.maximum(r.waves - 1.0, 1.0))
-    ending = part(r.waves - 1, jnp.where(ordered, left, at_once) * queued_us, 1.0)
+    ending = part(r.waves - 1, behind_us(left, ~several), 1.0)
     middle = part(floor_div(r.waves, 0.5), between_us, final)
     opening = part(0.0, between_us, (u.splits == 1) * 1.0)
+
     cut = jnp.maximum(u.stream.tiles, 1.0)
-    shares = jnp.maximum(ceil_div(u.stream.units, cut), 2.0)
-    shares = jnp.where(ordered, shares, jnp.minimum(shares, 3.0))
+    shares = jnp.maximum(floor_div(u.stream.units, inverse(cut)), 1.0)
+    shares = jnp.where(u.stream.units > cut, jnp.maximum(shares, 2.0), shares)
     tiles_each = jnp.maximum(cut * inverse(jnp.maximum(u.stream.units, 1.0)), 1.0)
-    run = _Part(u.stream.k_tiles, shares * queued_us, tiles_each)
+    run = _Part(u.stream.k_tiles, behind_us(shares, True), tiles_each)
     uncut = _Part(u.k_tiles, 0.0, 1.0)
 
-    def either(streaming: _Part, splitting: _Part) -> _Part:
-        pairs = zip(streaming, splitting, strict=True)
-        return _Part(*(jnp.where(streamed, x, y) for x, y in pairs))
+    def either(condition: Truth, yes: _Part, no: _Part) -> _Part:
+        return _Part(*(jnp.where(condition, *pair) for pair in zip(yes, no, strict=True)))
 
-    opening, middle = either(run, opening), either(uncut, middle)
-    ending = either(
-        _Part(*(jnp.where(several, *pair) for pair in zip(uncut, run, strict=True))), ending
-    )
+    opening, middle = either(streamed, run, opening), either(streamed, uncut, middle)
+    ending = either(streamed, either(several, uncut, run), ending)
 
     def with_part(pipeline: Pipeline, part: _Part) -> Pipeline:
-        part = _Part(*(jnp.where(several, x, y) for x, y in zip(part, ending, strict=True)))
+        part = either(several, part, ending)
         behind_us = part.reductions_us + part.epilogues * pipeline.epilogue_us
         return pipeline._replace(k_tiles=part.k_tiles, epilogue_us=behind_us)
 
