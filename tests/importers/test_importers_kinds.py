@@ -283,7 +283,7 @@ def test_types_chosen_at_run_time_are_those_that_ran(write):
 
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
-    [("scheduler", "streamk", "stream_k"), ("scheduler", "heuristic", "stream_k"),
+    [("scheduler", "streamk", ""), ("scheduler", "heuristic", ""),
      ("scheduler", "persistent", ""), ("scheduler,split_k", "splitk,4", ""),
      ("scheduler,split_k", "persistent,4", "split_k"), ("split_k", "4", "split_k"),
      ("beta", "0.5", "beta"), ("beta", "", ""),

@@ -1,15 +1,29 @@
-"""Split-K against a simulator that plays every CTA of a launch, and its terms."""
+"""Split-K and stream-K against a simulator that plays every CTA of a launch, and its terms."""
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
-from reference import Case, Launch, split_k
+from hypothesis import given
+from hypothesis import strategies as st
+from paths import DATA
+from reference import Case, Launch, Unit, split_k
+from stream_k import Grid, cut, launch
 
 from wsjax.engine import batch
 from wsjax.hardware.machine import load_hardware
 from wsjax.hardware.parameters import PARAMETERS, Parameters
 from wsjax.model.durations import Machine, kernel
-from wsjax.schema.columns import COLUMNS, SCHEDULES, Configuration
+from wsjax.model.splits import units
+from wsjax.schema.columns import (
+    COLUMNS,
+    HEURISTIC,
+    REDUCTIONS,
+    SCHEDULERS,
+    SCHEDULES,
+    STREAMK,
+    Configuration,
+)
 
 FACTS = jax.tree.map(float, load_hardware("h200-datasheet").facts)
 ALIKE = Parameters(
@@ -49,9 +63,8 @@ def times(c: Configuration, sms: int, parameters: Parameters) -> np.ndarray:
     return batch.times_us(whole, toy, {name: np.float64(x) for name, x in changes.items()})
 
 
-def reduction_us(c: Configuration, row: int, p: Parameters, tiles: int, active: int) -> float:
+def reduction_us(p: Parameters, at_once: int) -> float:
     """r(n) of the module's docstring."""
-    at_once = active if c.reduction[row] else min(tiles, active)
     sums_bytes = 4 * 128 * 128
     return (
         p.reduction_us
@@ -61,15 +74,28 @@ def reduction_us(c: Configuration, row: int, p: Parameters, tiles: int, active: 
 
 
 def simulated(c: Configuration, row: int, sms: int, parameters: Parameters) -> float:
-    """The time of all CTAs of a launch on a machine on which all waves are alike."""
+    """The time of a split-K launch on a machine on which all waves are alike."""
+    tiles, k_tiles = int(c.n[row]) // 128, int(c.k[row]) // 64
+    splits = min(int(c.split_k[row]), k_tiles, sms)
+    ctas = split_k(sms, tiles, splits, k_tiles)
+    return played(c, row, sms, parameters, ctas, tiles)
+
+
+def played(
+    c: Configuration,
+    row: int,
+    sms: int,
+    parameters: Parameters,
+    ctas: list[list[Unit]],
+    at_once: int,
+) -> float:
+    """The time of all CTAs of a launch, `at_once` reductions going on at a time."""
     one = Configuration(*(x[row] for x in c))._replace(split_k=None)
     facts = FACTS._replace(sms=float(sms))
     with jax.enable_x64(True):
         p = kernel(one, Machine(facts, parameters, 2.0, 2.0, 1.0)).full
-    tiles, k_tiles = int(c.n[row]) // 128, int(c.k[row]) // 64
-    splits = min(int(c.split_k[row]), k_tiles, sms)
     case = Case(
-        k_tiles=k_tiles,
+        k_tiles=1,
         tiles=1,
         stages=int(p.stages),
         load_a=float(p.load_a_us),
@@ -82,17 +108,21 @@ def simulated(c: Configuration, row: int, sms: int, parameters: Parameters) -> f
         dma_warps=int(p.dma_warps),
         mma_in_flight=int(p.mma_in_flight),
     )
-    each_us = reduction_us(c, row, parameters, tiles, min(tiles * splits, sms))
-    ctas = split_k(sms, tiles, splits, k_tiles)
+    each_us = reduction_us(parameters, at_once)
     return float(Launch(case, ctas, each_us, ordered=not c.reduction[row]).run())
 
 
-def test_one_wave_is_the_launch_played_cta_by_cta():
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_one_wave_is_the_launch_played_cta_by_cta(reduction):
     rng, rows, sms = np.random.default_rng(1), 200, 12
     tiles = rng.integers(1, 7, rows)
     splits = np.minimum(rng.integers(1, 13, rows), sms // tiles)
-    c = drawn(rng, tiles, rng.integers(1, 40, rows))._replace(split_k=splits * 1.0)
+    c = drawn(rng, tiles, rng.integers(1, 40, rows))._replace(
+        split_k=splits * 1.0, reduction=np.full(rows, REDUCTIONS.index(reduction) * 1.0)
+    )
     parameters = ALIKE._replace(epilogue_startup_us=0.9)
+    if reduction == "nondeterministic":
+        parameters = parameters._replace(reductions_throughput_bytes_per_us=np.inf)
     found = times(c, sms, parameters)
     expected = [simulated(c, row, sms, parameters) for row in range(rows)]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -143,3 +173,80 @@ def test_every_parameter_of_reductions_vanishes():
     )
     for name in (*names, "launch_divided_us"):
         assert PARAMETERS[name].neutral in (0.0, np.inf)
+
+
+def measured_cuts() -> pd.DataFrame:
+    """What CUTLASS's own parameters said on an H200, of all kernels and problems measured there."""
+    return pd.read_csv(DATA / "h200_stream_k_cuts.csv.gz")
+
+
+def test_the_simulators_cut_is_that_of_every_measured_kernel():
+    table = measured_cuts()
+    assert table["rows"].sum() == 19_945
+    assert not table["reduction_units"].any()
+    sizes = ["tiles_m", "tiles_n", "k_tiles", "cluster_m", "cluster_n"]
+    for row in table.to_dict("records"):
+        grid = Grid(*(row[name] for name in sizes), ctas=132)
+        found = cut(grid, row["scheduler"], row["split_k"])
+        expected = (row["split_k_effective"], row["sk_tiles"], row["sk_units"])
+        assert (found.splits, found.tiles, found.units) == expected
+
+
+def test_the_models_cut_is_that_of_every_measured_kernel():
+    table = measured_cuts()
+    columns = {name: table[name].to_numpy(float) for name in ("cluster_m", "cluster_n", "split_k")}
+    words = table["scheduler"].map(SCHEDULERS.index).to_numpy(float)
+    sizes = {x: table[f"tiles_{x}"].to_numpy(float) * 128 for x in "mn"}
+    sizes["k"] = table["k_tiles"].to_numpy(float) * 64
+    c = configurations(len(table), scheduler=words, **columns, **sizes)
+    found = jax.jit(jax.vmap(lambda c: units(c, FACTS)))(c)
+    np.testing.assert_array_equal(found.splits, table["split_k_effective"])
+    np.testing.assert_array_equal(found.stream.tiles, table["sk_tiles"])
+    np.testing.assert_array_equal(found.stream.units, table["sk_units"])
+
+
+@given(
+    st.integers(1, 8), st.integers(1, 12), st.integers(1, 200), st.sampled_from(["1x1", "2x1"]),
+    st.integers(6, 24), st.sampled_from(["streamk", "heuristic"]),
+)  # fmt: skip
+def test_every_k_tile_is_in_one_share(tiles_m, tiles_n, k_tiles, cluster, ctas, scheduler):
+    size = int(cluster[0])
+    grid = Grid(tiles_m * size, tiles_n, k_tiles, size, 1, ctas // size * size)
+    taken = [unit for units in launch(grid, cut(grid, scheduler, 1)) for unit in units]
+    whole = dict.fromkeys(range(grid.tiles), 0)
+    for unit in taken:
+        whole[unit.tile] += unit.k_tiles
+    assert set(whole.values()) == {k_tiles}
+    assert len({(unit.tile, unit.share) for unit in taken}) == len(taken)
+
+
+def streamed(c: Configuration, row: int, sms: int, parameters: Parameters) -> float:
+    """The time of a stream-K launch on a machine on which all waves are alike."""
+    tiles, k_tiles = int(c.n[row]) // 128, int(c.k[row]) // 64
+    grid = Grid(1, tiles, k_tiles, 1, 1, sms)
+    ctas = launch(grid, cut(grid, "streamk", 1))
+    return played(c, row, sms, parameters, ctas, 1)
+
+
+def test_an_even_cut_is_the_launch_played_cta_by_cta():
+    rng, rows, sms = np.random.default_rng(3), 60, 12
+    tiles = rng.choice([1, 2, 3, 4], rows)
+    k_tiles = sms // tiles * rng.integers(8, 24, rows)
+    c = drawn(rng, tiles, k_tiles)._replace(scheduler=np.full(rows, STREAMK * 1.0))
+    parameters = ALIKE._replace(epilogue_startup_us=0.9)
+    expected = [streamed(c, row, sms, parameters) for row in range(rows)]
+    np.testing.assert_allclose(times(c, sms, parameters), expected, rtol=1e-9)
+    heuristic = c._replace(scheduler=np.full(rows, HEURISTIC * 1.0))
+    split = c._replace(split_k=sms / tiles, scheduler=np.zeros(rows))
+    np.testing.assert_array_equal(times(heuristic, sms, ALIKE), times(split, sms, ALIKE))
+
+
+def test_any_other_cut_is_near_the_launch_played_cta_by_cta():
+    rng, rows, sms = np.random.default_rng(4), 200, 12
+    c = drawn(rng, rng.integers(1, 50, rows), rng.integers(40, 200, rows))
+    c = c._replace(scheduler=np.full(rows, STREAMK * 1.0))
+    parameters = ALIKE._replace(epilogue_startup_us=0.9)
+    expected = [streamed(c, row, sms, parameters) for row in range(rows)]
+    error = np.abs(times(c, sms, parameters) / expected - 1)
+    assert np.median(error) < 0.03
+    assert np.max(error) < 0.2

@@ -97,7 +97,9 @@ def test_deepest_ring_is_the_one_cutlass_takes_on_an_h200(block_m, block_n, bloc
         (tile(128, 256, 128, 2, accum=2, math_warps=8), "cooperative", "fp8_e4m3", "registers"),
         (tile(128, 256, 128, 2, accum=1, math_warps=8), "cooperative", "fp8_e4m3", ""),
         (tile(128, 128, 64, 4, scheduler=1), "persistent", "bf16", ""),
-        (tile(128, 128, 64, 4, scheduler=3), "persistent", "bf16", "not_modelled"),
+        (tile(128, 128, 64, 4, scheduler=3), "persistent", "bf16", ""),
+        (tile(128, 128, 64, 4, scheduler=4, schedule=0), "serial", "bf16", "not_modelled"),
+        (tile(128, 128, 64, 4, scheduler=3, split_k=2), "persistent", "bf16", "not_modelled"),
         (tile(128, 128, 64, 4, split_k=2), "persistent", "bf16", ""),
         (tile(128, 128, 64, 4, split_k=2, schedule=2), "persistent", "bf16", "not_modelled"),
         (tile(96, 128, 64, 4), "persistent", "bf16", "block_multiple"),
@@ -298,8 +300,10 @@ def test_explanations_say_how_much_and_how_to_mend():
     )
     most = "cluster 32x1; a cluster of 32, at most 16"
     assert most in explained("not_modelled", tile(64, 64, 64, cluster_m=32))
-    cut = explained("not_modelled", tile(64, 64, 64, scheduler=3))
-    assert "scheduler streamk divides output tiles" in cut
+    cut = explained("not_modelled", tile(64, 64, 64, scheduler=3), schedule="pingpong")
+    assert "scheduler streamk in pingpong; persistent and cooperative kernels" in cut
+    both = explained("not_modelled", tile(64, 64, 64, scheduler=3, split_k=4))
+    assert "split_k = 4 with scheduler streamk; it takes 1" in both
     assert "accum f16; f32" in explained("not_modelled", tile(64, 64, 64, accum=3))
     split = explained("not_modelled", tile(64, 64, 64, split_k=4), schedule="pingpong")
     assert "split_k = 4 in pingpong; persistent and cooperative kernels" in split

@@ -148,7 +148,14 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     part = divided.configuration if divided else c
     r = raster(part, facts, ctas_per_sm(c, machine))
     r = of_units(r, divided) if divided else r
-    t = traffic(part, r, p, machine.in_bytes, machine.out_bytes, c if divided else None)
+    t = traffic(
+        part,
+        r,
+        p,
+        machine.in_bytes,
+        machine.out_bytes,
+        *((c, divided.stream.apart) if divided else ()),
+    )
     cost = costs(machine)
     share, ctas = _crowd(r.active, cost)
     share_last, ctas_last = _crowd(r.active_last, cost)

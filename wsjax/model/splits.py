@@ -40,8 +40,9 @@ SUM_BYTES = 4.0
 STREAM_K_TILES = 8.0
 STREAM_GROUPS = 8
 """CUTLASS's least k-tiles of a stream-K unit, and its most groups of units."""
-STREAM_SNAP = 6.0
-"""By how many k-tiles the longest run mostly grows where short pieces go to a neighbour."""
+STREAM_SNAP = 3.0
+"""By how many k-tiles runs grow where pieces that are too short go to a neighbour: chosen on
+`cutlass_splitk`."""
 
 
 class Units(NamedTuple):
@@ -68,6 +69,8 @@ class Stream(NamedTuple):
     """k-tiles of the longest run."""
     waves: Number
     """Waves, the cut one first."""
+    apart: Number
+    """k-tiles by which CTAs that share rows of A or B are apart, at most."""
 
 
 class _Part(NamedTuple):
@@ -140,9 +143,12 @@ def _stream(
     even = (run * each == total) & (
         floor_div(k_tiles, inverse(jnp.maximum(run, 1.0))) * run == k_tiles
     )
+    apart = jnp.where(even, 0.0, run)
     run = jnp.where(even, run, run + STREAM_SNAP)
+    run = jnp.where(k_tiles < 2.0 * least, jnp.maximum(run, k_tiles), run)
     made = units > 0
-    return Stream(*(jnp.where(made, x, 0.0) for x in (units * size, cut * size, run, waves)))
+    cut_up = (units * size, cut * size, run, waves, apart)
+    return Stream(*(jnp.where(made, x, 0.0) for x in cut_up))
 
 
 def of_units(r: Raster, u: Units) -> Raster:
@@ -179,9 +185,8 @@ def reduced(
         each_us = cost.reduction + at_once * cost.reductions
         return (startup_us + sums_bytes * each_us) * slower
 
-    between_us = reduction_us(r.active)
-    divided = jnp.where(streamed, u.stream.tiles, tiles)
-    queued_us = reduction_us(jnp.minimum(divided, r.active))
+    between_us = reduction_us(jnp.where(streamed, 1.0, r.active))
+    queued_us = reduction_us(jnp.where(streamed, 1.0, jnp.minimum(tiles, r.active)))
     least = floor_div(u.k_tiles, per_splits)
     longer = u.k_tiles - least * u.splits
 
@@ -206,6 +211,7 @@ def reduced(
     cut = jnp.maximum(u.stream.tiles, 1.0)
     shares = jnp.maximum(floor_div(u.stream.units, inverse(cut)), 1.0)
     shares = jnp.where(u.stream.units > cut, jnp.maximum(shares, 2.0), shares)
+    shares = jnp.where(u.k_tiles < 2.0 * STREAM_K_TILES, 0.0, shares)
     tiles_each = jnp.maximum(cut * inverse(jnp.maximum(u.stream.units, 1.0)), 1.0)
     run = _Part(u.stream.k_tiles, behind_us(shares, True), tiles_each)
     uncut = _Part(u.k_tiles, 0.0, 1.0)

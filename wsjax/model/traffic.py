@@ -36,6 +36,9 @@ COALESCING_CTAS = 16.0
 """Neighbours whose requests for one tile L2 can merge: the SMs of a GPC."""
 COALESCED_SHARE = 0.5
 """The share of such requests that L2 does merge. Chosen on the measured H200 table, not fitted."""
+LATE_SHARE = 0.15
+"""The share of such loads that come from DRAM, of CTAs at different k: chosen on `cutlass_splitk`.
+"""
 TINY = 1e-30
 ROUNDED = 1e-9
 """More than a share of 1 can be off by."""
@@ -78,9 +81,10 @@ def traffic(
     in_bytes: Number,
     out_bytes: Number,
     whole: Configuration | None = None,
+    apart: Number = 0.0,
 ) -> Traffic:
     """The `Traffic` of one configuration; whole: where output tiles are divided, the one whose
-    parts `c` has."""
+    parts `c` has; apart: by how many steps CTAs that share a tile may be."""
     per, per_capacity = r.per, 1.0 / p.l2_capacity_bytes
     depth_bytes = c.k * in_bytes * per.k_tiles
     warm = c.l2_state * 1.0
@@ -132,6 +136,15 @@ def traffic(
     per_later = per.k_tiles * per_turn
     again_a, again_b = again_a * per_later, again_b * per_later
     first = (wave.a_bytes + wave.b_bytes) * absent
+    if whole:
+        late_a, late_b = (
+            _overflow(apart * per_tiles * r.active * slot_bytes * per_capacity)
+            for per_tiles in (per.tiles_n, per.tiles_m)
+        )
+        per_late_a, per_late_b = inverses(1.0 + late_a, 1.0 + late_b)
+        again_first = jnp.maximum(r.active * a_bytes - wave.a_bytes, 0.0) * late_a * per_late_a
+        again_first += jnp.maximum(r.active * b_bytes - wave.b_bytes, 0.0) * late_b * per_late_b
+        first += LATE_SHARE * again_first * absent
     later = (again_a + again_b) * absent
     stored = rows * cols * out_bytes * per.k_tiles
     if whole:
