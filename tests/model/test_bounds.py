@@ -37,6 +37,7 @@ def random_configurations(rng: np.random.Generator) -> Configuration:
         "cluster_m": rng.choice([1, 1, 2, 4], ROWS),
         "cluster_n": rng.choice([1, 1, 2, 4], ROWS),
         "split_k": np.where(schedule % 2, rng.choice([1, 2, 3, 8, 32], ROWS), 1),
+        "scheduler": np.where(schedule % 2, rng.choice([0, 2, 3, 4], ROWS), 0),
         "reduction": rng.integers(0, 2, ROWS),
         "group_m": rng.choice([1, 2, 8], ROWS),
         "grid_ctas": rng.choice([0, 0, 0, 50], ROWS),

@@ -69,8 +69,9 @@ def _groups(grid: Grid, tiles: int, units: int) -> int:
     size = grid.cluster
 
     def valid(groups: int) -> bool:
-        steps = tiles // size // groups * size * grid.k_tiles // (units // groups)
-        return units // size % groups == 0 and steps >= LEAST_STEPS
+        if units // size % groups:
+            return False
+        return tiles // size // groups * size * grid.k_tiles // (units // groups) >= LEAST_STEPS
 
     found = [groups for groups in range(most, 1, -1) if valid(groups)]
     ideal = [groups for groups in found if tiles // size % groups == 0]

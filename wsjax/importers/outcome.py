@@ -268,10 +268,9 @@ def uncovered(given: Mapping[str, "pd.Series"], rows: int) -> dict[str, np.ndarr
             where("f16_accum", (kernels["accum"] == "f16").to_numpy(bool))
     if "split_k" in given:
         split = values.numbers(given["split_k"]).to_numpy() > 1
-        told = (
-            np.isin(texts("scheduler"), ("splitk", "heuristic")) if "scheduler" in given else False
-        )
-        where("split_k", split & ~np.asarray(told))
+        if "scheduler" in given:
+            split &= ~np.isin(texts("scheduler"), ("splitk", "heuristic"))
+        where("split_k", split)
     if "accum" in given:
         where("f16_accum", np.isin(texts("accum"), ("f16", "fp16", "half", "float16")))
     if "beta" in given:
