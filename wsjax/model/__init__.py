@@ -7,7 +7,8 @@ the kernel's time, MATH's and the DMA warps' waits. Every function takes one con
 
 **The equations**, in the order in which a configuration passes them:
 
-1. `raster`: output tiles, waves and k-tiles; which tiles of A and B the CTAs of a wave share.
+1. `splits`: where k is divided among CTAs, the units that these take, and their reductions.
+   `raster`: output tiles, waves and k-tiles; which tiles of A and B the CTAs of a wave share.
 2. `traffic`: the bytes of a step at the SM, in L2 and in DRAM, and the share that misses L2.
 3. `durations`: `kernel` makes a `Pipeline` of them for the full, the first and the last wave:
    load_a, load_b, load_startup, load_latency, compute, epilogue, in µs.
