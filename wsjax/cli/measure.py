@@ -94,7 +94,7 @@ def _show_plan(found: "Plan", out: Path) -> None:
     before, after = found.error_pct
     print(
         f"{len(found.frame):,} rows of {found.problems:,} problems, {found.kernel_s:.1f} s on the "
-        f"GPU; the workload's expected error from parameters: {before:.1f} % -> {after:.1f} %"
+        f"GPU; the workload's expected error: {before:.1f} % -> {after:.1f} %"
     )
     print(f"written to {out}; wsjax measure {out} --out measured.csv")
 

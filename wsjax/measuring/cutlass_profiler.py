@@ -82,7 +82,7 @@ class Engine:
             csv = Path(folder) / "found.gemm.csv"
             if not csv.exists():
                 return {"status": "not_compiled", "error": f"no kernel matches {line[3]}"}
-            table = importers.read(csv).table
+            table: Any = importers.read(csv).table
         ok = table[table["status"] == "ok"]
         if ok.empty:
             return {"status": str(table["status"].iloc[0])}
