@@ -33,8 +33,9 @@ class Plan:
 
     frame: configuration columns, `expected_error_pct` of the workload once a row and those before
     it are measured, and `measuring_s`. error_pct: that error before any row, and after all.
-    parameters: a name, and the standard error of its logarithm before and after. untold: parameters on which no row of the pool tells
-    more than the machine's file. together: pairs that all rows only tell together.
+    parameters: a name, and the standard error of its logarithm before and after. untold: parameters
+    on which no row of the pool tells more than the machine's file. together: pairs that all rows
+    only tell together.
     """
 
     frame: "pd.DataFrame"
