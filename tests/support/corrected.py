@@ -6,7 +6,7 @@ import numpy as np
 
 from wsjax.hardware import Hardware, Network, load_hardware, residual_of
 
-INPUTS = ("m", "k_tiles", "block_n", "stages", "time_us", "full_load_us", "k_tail", "pingpong")
+INPUTS = ("m", "waves", "block_n", "stages", "time_us", "full_load_us", "k_tail", "pingpong")
 WIDTHS = (5, 3)
 
 

@@ -1,19 +1,22 @@
 """The learned correction of times and of their bounds: `wsjax.model.residual`, compiled."""
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from wsjax.engine.programs import BRIEF, WIDE, Column, Inputs, Packed, floats, unpack
+from wsjax.engine.programs import BRIEF, WIDE, Column, Packed, floats, in_single, unpack
 from wsjax.hardware import LIMIT, Head, out_of_span
 from wsjax.model import Machine, closed_form, correction, exchange_us, isolated, kernel, lower_bound
 from wsjax.schema import Configuration, divided
 
-SINGLE = 1e-5
+SINGLE = 1e-4
 """Relative: more than two programs may differ in a correction, which is computed in float32."""
+BLOCK = 8_192
+"""Rows whose hidden layers a CPU's cache holds."""
 
 
 def learned(head: Head, c: Configuration, machine: Machine, time_us: Column) -> Column:
@@ -25,20 +28,24 @@ def learned(head: Head, c: Configuration, machine: Machine, time_us: Column) -> 
     good = ~outside & (time_us > 0.0) & jnp.isfinite(time_us)
     residual = head.residual
     us = jnp.where(good, time_us, 1.0)
-    found = correction(residual.network, residual.inputs, floats(c), machine, us)
+    seen = in_single((floats(c), machine, us))
+    found = correction(residual.network, residual.inputs, *seen)
     return jnp.where(good, jnp.exp(found.astype(jnp.result_type(float))), 1.0)
 
 
 def _factors(packed: Packed, times_us: Num[Array, " rows"], head: Head) -> Float[Array, " rows"]:
     """The `learned` factors of a chunk, of times that are alone or the first of a pair; of
     `UNPROVED` ones 1."""
-    inputs = unpack(packed)
-    axes = (inputs.axes, 0)
 
-    def one(i: Inputs, time_us: Column) -> Column:
+    def one(row: Any) -> Column:
+        columns, time_us = row
+        i = unpack(replace(packed, columns=columns))
         return learned(head, i.configuration, i.machine, time_us)
 
-    return jax.vmap(one, in_axes=axes)(inputs, jnp.real(times_us).astype(float))
+    rows = packed.columns, jnp.real(times_us).astype(float)
+    if jax.default_backend() == "cpu":
+        return jax.lax.map(one, rows, batch_size=min(BLOCK, len(times_us)))
+    return jax.vmap(one)(rows)
 
 
 factors = jax.jit(_factors, static_argnames="head", compiler_options=WIDE)

@@ -21,17 +21,13 @@ LIMIT = 0.3
 
 
 FEATURES = (
-    *("m", "n", "k", "block_m", "block_n", "block_k", "stages", "smem_bytes"),
-    *("tiles_m", "tiles_n", "k_tiles", "tiles", "waves", "ctas_per_sm", "active", "active_last"),
-    *("fractional_waves", "group", "touched_bytes", "flop", "in_bytes", "batch"),
-    *("cluster_m", "cluster_n"),
-    *("inside_bytes", "stored_bytes"),
-    *("dram_first_bytes", "first_load_us", "full_load_us", "full_compute_us", "time_us"),
-    *("flop_per_us", "k_tail", "m_tail", "n_tail", "last_wave", "miss_first", "miss_later"),
-    *("fill", "latency_bound", "promoted", "serial", "persistent", "pingpong", "cooperative"),
-    *("mma_in_flight", "write_back", "warm", "math_warps", "one_row_group", "m_fastest"),
-    *("ring_holds_all", "two_waves", "c_pitch_32", "a_pitch_32", "a_pitch_64", "a_pitch_128"),
-    "k_page",
+    *("m", "n", "k", "batch", "block_m", "block_n", "block_k", "stages", "cluster_m", "cluster_n"),
+    *("in_bytes", "smem_bytes", "touched_bytes", "waves", "active_last", "ctas_per_sm", "group"),
+    *("inside_bytes", "dram_first_bytes"),
+    *("first_load_us", "full_load_us", "full_compute_us", "time_us"),
+    *("k_tail", "m_tail", "n_tail", "last_wave", "miss_later", "fill"),
+    *("promoted", "serial", "pingpong", "cooperative", "mma_in_flight", "write_back", "warm"),
+    *("math_warps", "ring_holds_all", "c_pitch_32", "a_pitch_64", "a_pitch_128", "k_page"),
 )
 """What `wsjax.model.residual.features` knows of a row, in its order."""
 

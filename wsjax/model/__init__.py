@@ -76,7 +76,7 @@ from wsjax.model.events import (
 )
 from wsjax.model.periodic import solve
 from wsjax.model.raster import raster as raster_of
-from wsjax.model.residual import CLIP, correction, features
+from wsjax.model.residual import CLIP, correction, features, intermediates
 from wsjax.model.residual import learned as learned_log
 
 __all__ = [
@@ -100,6 +100,7 @@ __all__ = [
     "exchange_us",
     "family_bound_us",
     "features",
+    "intermediates",
     "isolate",
     "isolated",
     "kernel",
