@@ -102,6 +102,13 @@ def test_outside_the_span_it_is_off(change):
     np.testing.assert_array_equal(found["time_us"], plain["time_us"])
 
 
+def test_twins_have_the_same():
+    """DMA warps that take no time to start make no difference, whatever was measured."""
+    twin = replace(MACHINE, span=MACHINE.span | {"dma_warps": [1, 1]})
+    one, two = (wsjax.predict(frame(dma_warps=warps), twin)["time_us"] for warps in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
 def test_a_swept_machine_has_none():
     rows = rows_of(frame())
     swept = {"sms": np.full(len(PROBLEMS), MACHINE.facts.sms)}

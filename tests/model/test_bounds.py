@@ -73,7 +73,7 @@ def bounds(inputs, members, deepest, reach_us):
 @jax.jit
 @jax.vmap
 def brackets(inputs):
-    return bracket(inputs.configuration, inputs.machine, None)
+    return bracket(inputs.configuration, inputs.machine)
 
 
 def random_family(c: Configuration, rng: np.random.Generator) -> tuple[Configuration, np.ndarray]:

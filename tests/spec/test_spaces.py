@@ -46,6 +46,17 @@ def test_the_default_space():
     assert load_space(found) is found
 
 
+def test_the_default_space_keeps_to_what_a_machine_was_fitted_to():
+    span = {"block_n": [64, 192], "dma_warps": [1, 1], "schedule": ["serial", "pingpong"]}
+    columns = load_space(None, span).product.take(np.arange(5 * 2 * 3 * 12 * 1 * 2))
+    assert {*columns["block_n"]} == {64, 128}
+    assert {*columns["dma_warps"]} == {1}
+    assert {SCHEDULES[code] for code in columns["schedule"]} == {"serial", "pingpong"}
+    assert {*columns["stages"]} == {*range(1, 13)}
+    beyond = load_space(None, {"block_k": [256, 512]}).product
+    assert {*beyond.take(np.arange(3))["block_k"]} == {256}
+
+
 def test_a_file_is_a_product_that_its_filter_thins(tmp_path):
     found = space(tmp_path, f'[columns]\n{BLOCKS}[filter]\nwhere = "block_m * block_k != 4096"\n')
     assert (found.name, len(found)) == ("mine", 6)

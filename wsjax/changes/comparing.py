@@ -111,7 +111,7 @@ def compare(
     with naming(workload):
         problems, codes = read_problems(frame)
         group = _groups(frame, codes, by)
-    kernels = load_space(space)
+    kernels = load_space(space, base.span)
     machines_ = [change.machine for change in every]
     best = best_kernels(kernels, problems, machines_)
     _check_served(best, problems, base)

@@ -30,7 +30,7 @@ from wsjax.engine.batch import (
     times_us,
     widening,
 )
-from wsjax.engine.corrections import bracket, learned
+from wsjax.engine.corrections import SINGLE, bracket, learned
 from wsjax.engine.programs import (
     UNPROVED,
     WIDE,
@@ -60,6 +60,7 @@ from wsjax.engine.rows import (
 
 __all__ = [
     "SHAPING",
+    "SINGLE",
     "UNPROVED",
     "WIDE",
     "Axes",

@@ -1,6 +1,5 @@
 """The learned correction of times and of their bounds: `wsjax.model.residual`, compiled."""
 
-import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
 from wsjax.engine.programs import BRIEF, WIDE, Column, Packed, floats, in_single, unpack
-from wsjax.hardware import LIMIT, Head, out_of_span
+from wsjax.hardware import Head, out_of_span
 from wsjax.model import Machine, closed_form, correction, exchange_us, isolated, kernel, lower_bound
 from wsjax.schema import Configuration, divided
 
@@ -53,28 +52,24 @@ factors_of_few = jax.jit(_factors, static_argnames="head", compiler_options=BRIE
 
 
 class Bracket(NamedTuple):
-    """Two times between which a row's lies; one and the same where the closed form is exact."""
+    """Two times between which a row's lies before its learned correction; one and the same where
+    the closed form is exact."""
 
     least_us: Any
     most_us: Any
+    exact: Any
 
 
-def bracket(c: Configuration, machine: Machine, head: Head | None) -> Bracket:
+def bracket(c: Configuration, machine: Machine) -> Bracket:
     """Bounds of one legal configuration's time: where no formula is proved, a path that exists, and
-    its tiles one after the other, as `serial` runs them, each with the most that a learned
-    correction may change."""
+    its tiles one after the other, as `serial` runs them."""
     timed = kernel(floats(c), machine)
     p = timed.full
     outcome, exact, _ = closed_form(p)
     apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
     rest_us = timed.launch_us + exchange_us(timed.full, timed.first, timed.last)
-    least_us = rest_us + jnp.where(exact, outcome.end_us, lower_bound(p))
-    apart_us = apart_us if p.queue_end_us is None else jnp.maximum(apart_us, p.queue_end_us)
-    most_us = rest_us + jnp.where(exact, outcome.end_us, apart_us)
-    if head is None:
-        return Bracket(least_us, most_us)
-    factor = learned(head, c, machine, least_us)
     return Bracket(
-        least_us * jnp.where(exact, factor * (1.0 - SINGLE), math.exp(-LIMIT)),
-        most_us * jnp.where(exact, factor * (1.0 + SINGLE), math.exp(LIMIT)),
+        rest_us + jnp.where(exact, outcome.end_us, lower_bound(p)),
+        rest_us + jnp.where(exact, outcome.end_us, apart_us),
+        exact,
     )

@@ -33,6 +33,11 @@ CLIP = 4.0
 LEAST = 1e-4
 """What smaller magnitudes count as, before their logarithm is taken."""
 PAGE_BYTES = 4096
+DURATIONS = (
+    *("load_a_us", "load_b_us", "load_startup_us", "load_latency_us", "compute_us"),
+    "epilogue_us",
+)
+"""Of a wave's pipeline, for teachers."""
 _product = partial(jnp.matmul, precision=lax.Precision.HIGHEST)
 """In float32 on accelerators too, which else round to fewer digits."""
 
@@ -134,8 +139,7 @@ def intermediates(c: Configuration, machine: Machine, time_us: Number) -> dict[s
     }
     sizes |= _fields(t, *Traffic._fields)
     for name, wave in (("first", whole.first), ("full", whole.full), ("last", whole.last)):
-        durations = _fields(wave, *(field for field in wave._fields if field.endswith("_us")))
-        sizes |= {f"{name} {field}": x for field, x in durations.items()}
+        sizes |= {f"{name} {field}": x for field, x in _fields(wave, *DURATIONS).items()}
     sizes |= _fields(q, "landing", "load", "period", "spare", "ring_gain", "window_gain")
     shares = {
         "math_wait": outcome.math_wait_us * repeats * inverse(time_us),

@@ -86,6 +86,8 @@ def request(
         partial(_seconds, timeout_s),
         partial(_check_encoding, encoding, objective),
     )
+    if space is None:
+        kernels = load_space(None, machine.span)
     if len(kernels) > KERNELS_MAX and seconds is None:
         raise InputError(
             f"space '{kernels.name}': {len(kernels):,} kernels; give fewer values, or a timeout"
@@ -111,7 +113,8 @@ def optimize(
     them: a pandas DataFrame or an Arrow table with the columns `m n k`, and `batch dtype_in
     dtype_out layout l2_state` where their defaults won't do.
 
-    space: a space's file, or a `Space`; by default the one of `wsjax.spec`.
+    space: a space's file, or a `Space`; by default the one of `wsjax.spec`, within what the machine
+    was fitted to.
     objective: "time", "time,math_wait", "0.7*time+0.3*math_wait", "pareto:time,smem_bytes"
     (see `wsjax.search.criteria`).
     where: conditions, each a filter (`wsjax.spec.where`) over all configuration columns and the

@@ -5,6 +5,7 @@ less time, some kernels are timed first by their closed forms without compilatio
 operations that JAX traces, with the same results.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from jax.extend import core
 from wsjax import engine
 from wsjax.deadlines import Deadline, until
 from wsjax.engine import Inputs
-from wsjax.hardware import Head
+from wsjax.hardware import LIMIT, Head
 from wsjax.schema import KERNEL, Configuration, smem_bytes
 from wsjax.search.criteria import NOT_MODELLED, Task, array_terms, violations
 
@@ -262,7 +263,9 @@ def _figures(inputs: Inputs, head: Head | None) -> dict[str, Any]:
         figures = {"time_us": time_us, "math_wait_us": p.math_wait_us}
         known = {name: jnp.where(row.time_exact, x, jnp.nan) for name, x in figures.items()}
         known["dma_wait_us"] = jnp.where(row.all_exact, p.dma_wait_us, jnp.nan)
-        return known | {"least_us": engine.bracket(i.configuration, i.machine, head).least_us}
+        bounds = engine.bracket(i.configuration, i.machine)
+        least_us = bounds.least_us * (math.exp(-LIMIT) if head else 1.0)
+        return known | {"least_us": jnp.where(bounds.exact, time_us, least_us)}
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)
 

@@ -13,7 +13,7 @@ filter, in the order of `schema.COLUMNS`, the last column fastest. What is left 
 `stages` the deepest ring that fits the machine and the problem's types.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -47,16 +47,17 @@ FILTER = {name: COLUMNS[name] for name in KERNEL} | FACTS
 """What a space's filter may read."""
 SECTIONS = ("columns", "filter")
 KIND = "space file"
-DEFAULT = {
+DEFAULT: dict[str, list[Any]] = {
     "block_m": [16, 32, 64, 128, 256],
     "block_n": [8, 16, 32, 64, 128, 256],
     "block_k": [32, 64, 128],
-    "stages": {"from": 1, "to": 12, "step": 1},
+    "stages": [*range(1, 13)],
     "dma_warps": [1, 2],
     "schedule": ["persistent", "pingpong", "cooperative"],
 }
 DEFAULT_WHERE = "block_m % mma_m == 0 and block_n % mma_n == 0"
-"""The space that is taken where none is given: tiles as narrow as the machine's MMA."""
+"""The space that is taken where none is given: tiles as narrow as the machine's MMA. Of a machine
+that was fitted to measured kernels it has the values that these had, and all their schedules."""
 BLOCK_ROWS = 2**18
 """Kernels that are held in memory at once."""
 
@@ -108,21 +109,37 @@ class Space:
                 yield numbers, c
 
 
-def load_space(source: "str | Path | Space | None" = None) -> Space:
+def load_space(
+    source: "str | Path | Space | None" = None, span: Mapping[str, Sequence[Any]] | None = None
+) -> Space:
     """A space from its file, or the default one: `DEFAULT`.
+
+    span: what was measured of each column, the least and the greatest number or all words
+    (`Hardware.span`), which the default space keeps to.
 
     Raises InputError with all the file's mistakes, each with file, key and value.
     """
     if isinstance(source, Space):
         return source
     if source is None:
+        columns = {name: _measured(name, span or {}) for name in DEFAULT}
         return _space(
-            "default", {"columns": DEFAULT, "filter": {"where": DEFAULT_WHERE}}, Path("default")
+            "default", {"columns": columns, "filter": {"where": DEFAULT_WHERE}}, Path("default")
         )
     if not isinstance(source, str | Path):
         raise InputError(f"a space is a file's name or a Space, not {type(source).__name__}")
     path = Path(source)
     return _space(path.stem, parse_toml(read_text(path, KIND), path, KIND), path)
+
+
+def _measured(name: str, span: Mapping[str, Sequence[Any]]) -> list[Any]:
+    """The default values of a column that are in a span."""
+    if name not in span:
+        return DEFAULT[name]
+    if COLUMNS[name].choices:
+        return [*span[name]]
+    least, greatest = span[name]
+    return [x for x in DEFAULT[name] if least <= x <= greatest] or [least]
 
 
 def _space(name: str, table: Mapping[str, Any], path: Path) -> Space:

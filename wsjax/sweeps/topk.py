@@ -2,53 +2,33 @@
 
 Rows of a product come problem by problem (and machine by machine), the same inner rows for each,
 laid out once as families of representatives (`families`). For a chunk of problems one compiled
-program, without host synchronisation:
-
-1. computes every family's lower bound on each problem (`model.family_bound_us`);
-2. brackets the representatives of each problem's most promising families one by one
-   (`engine.bracket`): the k-th least upper end is a time that k rows reach;
-3. brackets those of all other families whose bound does not lie above it;
-4. returns, as a bit mask, the representatives whose lower end does not lie above what k rows reach.
-
-Where these stand for more than k rows, the exact model ranks them: by time, then by number. The
-answer is that of evaluating every row.
+program (`pruning`) says which representatives may be among the best. Where these stand for more
+than k rows, the exact model ranks them: by time, then by number. The answer is that of evaluating
+every row.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from wsjax.engine import (
-    WIDE,
     Axes,
-    Base,
     Candidates,
-    Columns,
-    assemble,
     axes_of,
-    bracket,
-    columns_at,
-    floats,
     lengthened,
     on_one_device,
     shape_of,
-    without,
 )
-from wsjax.hardware import LIMIT, Head
-from wsjax.model import SERIAL, Family, family_bound_us
-from wsjax.schema import COLUMNS, REASONS, TMA_BYTES, Product
+from wsjax.model import SERIAL
+from wsjax.schema import REASONS, TMA_BYTES, Product
 from wsjax.spec import Filter, Predicate, filter_of, split
-from wsjax.sweeps.families import Families, above, below, lay_out
+from wsjax.sweeps.families import Families, lay_out
+from wsjax.sweeps.pruning import WORD, Layout, reaching
 from wsjax.sweeps.rows import ANY_SIZE
-
-WORD = 64
-"""Representatives a word of the bit mask tells of."""
 
 
 class Sizes(NamedTuple):
@@ -90,137 +70,6 @@ def least_of(times: np.ndarray, groups: np.ndarray, rows: np.ndarray, count: int
     order = np.lexsort((rows, times, groups))
     groups = groups[order]
     return order[np.arange(len(groups)) - np.searchsorted(groups, groups) < count]
-
-
-class _Layout(NamedTuple):
-    """What the program takes of `Families`: the row of each representative in the table of inner
-    rows; the families' columns, how many representatives each has, and which is its first."""
-
-    reps: Any
-    columns: dict[str, Any]
-    sizes: Any
-    starts: Any
-
-
-@partial(
-    jax.jit,
-    static_argnames=("names", "need", "lanes", "first", "neutral", "serial", "head"),
-    compiler_options=WIDE,
-)
-def _reaching(
-    base: Base,
-    names: tuple[tuple[str, ...], ...],
-    axes: Axes,
-    problems,
-    real,
-    table,
-    layout: _Layout,
-    rows,
-    *,
-    need: int,
-    lanes: int,
-    first: int,
-    neutral: tuple[str, ...],
-    serial: bool,
-    head: Head | None,
-):
-    """Bits of the representatives that may be among the best, (problems, words); and how many rows
-    of each problem were bracketed.
-
-    problems: their numbers, of which the first `real` count. rows: (problems or 1, representatives)
-    how many rows each stands for; 0: it is not looked at. need: how many representatives stand for
-    k rows. serial: all rows have that schedule.
-    """
-    count, kinds = len(problems), len(layout.sizes)
-    words = -(-len(layout.reps) // WORD)
-    groups = max(2 * WORD, 8 * need)
-    given = columns_at(names, axes.lengths, axes, problems)
-    bound = partial(_bound, base, neutral=neutral, head=head)
-
-    def in_chunks(weights, state, step):
-        """`step` on each (problem, family) as often as `weights` says, `lanes` at a time."""
-        ends = jnp.cumsum(weights.reshape(-1))
-
-        def some(at):
-            start, state = at
-            rank = start + jnp.arange(lanes)
-            entry = jnp.minimum(jnp.searchsorted(ends, rank, side="right"), ends.size - 1)
-            problem, family = entry // kinds, entry % kinds
-            nth = rank - ends[entry] + weights[problem, family]
-            return start + lanes, step(state, problem, family, nth, rank < ends[-1])
-
-        return jax.lax.while_loop(lambda at: at[0] < ends[-1], some, (0, state))[1]
-
-    def bracketed(known, problem, family, nth, wanted):
-        least_us, most_us, looked = known
-        rep = layout.starts[family] + nth
-        stands_for = rows[jnp.minimum(problem, len(rows) - 1), rep]
-        wanted &= stands_for > 0
-        row = {name: column[problem] for name, column in given.items()}
-        row |= {name: column[layout.reps[rep]] for name, column in table.items()}
-        brackets = jax.vmap(partial(_bracket, base, neutral=neutral, serial=serial, head=head))(row)
-        at = jnp.where(wanted, rep, words * WORD)
-        # Of each group of representatives the least upper end stands for the group.
-        return (
-            least_us.at[problem, at].set(below(brackets.least_us), mode="drop"),
-            most_us.at[problem, rep % groups].min(jnp.where(wanted, brackets.most_us, jnp.inf)),
-            looked.at[problem].add(jnp.where(wanted, stands_for, 0)),
-        )
-
-    def reach(known):
-        return above(jnp.sort(known[1], axis=1)[:, need - 1])
-
-    def one_round(number, state):
-        """Bracket the most promising families, then those of the others that may reach as far as
-        k rows of these do."""
-        known, bounds_us, todo = state
-        reach_us = reach(known)
-
-        def bounded(bounds_us, problem, family, nth, wanted):
-            row = {name: column[problem] for name, column in given.items()}
-            kind = {name: column[family] for name, column in layout.columns.items()}
-            least_us = below(jax.vmap(bound)(row, reach_us[problem], kind))
-            return bounds_us.at[problem, jnp.where(wanted, family, kinds)].set(
-                least_us, mode="drop"
-            )
-
-        near = todo & (bounds_us <= reach_us[:, None]) & (jnp.arange(count) < real)[:, None]
-        bounds_us = in_chunks(near * 1, bounds_us, bounded)
-        chosen = jnp.where(number, near & (bounds_us <= reach_us[:, None]), promising(bounds_us))
-        known = in_chunks(chosen * (near * layout.sizes), known, bracketed)
-        return known, bounds_us, ~chosen
-
-    def promising(bounds_us):
-        """The family of the least bound of each of `first` parts, for each problem."""
-        spread = jnp.pad(bounds_us, ((0, 0), (0, -kinds % first)), constant_values=jnp.inf)
-        best = jnp.argmin(spread.reshape(count, -1, first), axis=1) * first + jnp.arange(first)
-        at = jnp.arange(count)[:, None], best
-        return jnp.zeros((count, kinds), bool).at[at].set(True, mode="drop")
-
-    least_us = jnp.full((count, words * WORD), jnp.inf)
-    known = least_us, jnp.full((count, groups), jnp.inf), jnp.zeros(count, int)
-    state = known, jnp.full((count, kinds), -jnp.inf), jnp.ones((count, kinds), bool)
-    known, *_ = jax.lax.fori_loop(0, 2, one_round, state)
-    least_us, _, looked = known
-    # What was not bracketed stays at infinity, which nothing reaches.
-    reaches = jnp.isfinite(least_us) & (least_us <= reach(known)[:, None])
-    bits = jnp.uint64(1) << jnp.arange(WORD, dtype=jnp.uint64)
-    return jnp.sum(reaches.reshape(count, -1, WORD) * bits, axis=2, dtype=jnp.uint64), looked
-
-
-def _bound(base: Base, problem: Columns, reach_us, family: Columns, neutral, head: Head | None):
-    """The lower bound of a family on a problem, in µs."""
-    row = {name: value for name, value in family.items() if name in COLUMNS}
-    c, machine = assemble(base, {**problem, **row})
-    more = Family(family["deepest"] * 1.0, family["ctas"])
-    least = math.exp(-LIMIT) if head else 1.0
-    return least * family_bound_us(floats(c), without(machine, neutral), more, reach_us / least)
-
-
-def _bracket(base: Base, columns: Columns, neutral, serial: bool, head: Head | None):
-    """The bracket of one row's time, in µs."""
-    c, machine = assemble(base, columns)
-    return bracket(c._replace(schedule=SERIAL) if serial else c, without(machine, neutral), head)
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,14 +209,14 @@ class TopK:
             rows = np.add.reduceat(passes[:, laid.rows], laid.rep_at[:-1], axis=1, dtype=np.int64)
         fewest = int(rows.min(where=rows > 0, initial=self.best))
         with jax.enable_x64(True):
-            words, looked = _reaching(
+            words, looked = reaching(
                 self.candidates.base,
                 shape_of(self.outer).names,
                 self._axes,
                 on_one_device(lengthened(problems, self.chunk), int(problems[0]) // self.chunk),
                 len(problems),
                 laid.table,
-                _Layout(laid.reps, laid.columns, np.diff(laid.family_at), laid.family_at[:-1]),
+                Layout(laid.reps, laid.columns, np.diff(laid.family_at), laid.family_at[:-1]),
                 rows if passes is None else lengthened(rows, self.chunk),
                 need=min(-(-self.best // fewest), len(laid.reps)),
                 lanes=self.sizes.lanes,
