@@ -41,10 +41,10 @@ def predict(
     `stages` the deepest ring that fits, `dma_warps` 1, `math_warps` 4 (pingpong and cooperative
     8), `mma_in_flight` 0, `accum` f32 (of fp8 also f32_fast, f32_promoted), cluster 1x1,
     `scheduler` persistent, `split_k` 1, `reduction` deterministic, `group_m` 1, `grid_ctas` 0
-    (CTAs launched; 0: as many as the SMs hold), `write_back` tma (C by asynchronous TMA; `direct`: from registers), `l2_state`
-    cold (`warm`: A and B are in L2 before the launch). On a calibrated machine whose
-    measured kernels never had such a default, a kernel's column has the measured value nearest to
-    it: on `h200`, `schedule` pingpong and `mma_in_flight` 1. Measured tables of
+    (CTAs launched; 0: as many as the SMs hold), `write_back` tma (C by asynchronous TMA; `direct`:
+    from registers), `l2_state` cold (`warm`: A and B are in L2 before the launch). On a calibrated
+    machine whose measured kernels never had such a default, a kernel's column has the measured
+    value nearest to it: on `h200`, `schedule` pingpong and `mma_in_flight` 1. Measured tables of
     `wsjax.importers` are recognised by their columns. A row with `status` ok ran, and is legal,
     where the table holds measured times too.
 

@@ -1,6 +1,8 @@
 """How well predicted times agree with measured ones: errors, ranks, and what a choice costs.
 
-Percentages run from 0 to 100. A problem is a code of `Measured.problem`.
+Percentages run from 0 to 100. A problem is a code of `Measured.problem`, a kernel one of its
+configuration: where choices are judged, rows of one kernel (measured twice, or the same code under
+two names) are one, of their mean time.
 """
 
 import math
@@ -46,11 +48,11 @@ class Metrics(NamedTuple):
 
 
 def metrics(columns: Mapping[str, np.ndarray]) -> Metrics:
-    """Of rows with the columns `measured predicted low high extrapolated problem`."""
+    """Of rows with the columns `measured predicted low high extrapolated problem kernel`."""
     measured, predicted = columns["measured"], columns["predicted"]
     error = predicted / measured - 1
     ape = np.abs(error) * 100
-    ranks, regrets = _by_problem(columns["problem"], measured, predicted)
+    ranks, regrets = _by_problem(columns["problem"], columns["kernel"], measured, predicted)
     low, high = columns["low"], columns["high"]
     known = np.isfinite(low) & np.isfinite(high)
     inside = (low <= measured) & (measured <= high)
@@ -73,9 +75,10 @@ def metrics(columns: Mapping[str, np.ndarray]) -> Metrics:
 
 
 def _by_problem(
-    problem: np.ndarray, measured: np.ndarray, predicted: np.ndarray
+    problem: np.ndarray, kernel: np.ndarray, measured: np.ndarray, predicted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rank correlations (of the problems that have one), and regrets of all problems."""
+    problem, measured, predicted = _kernels(problem, kernel, measured, predicted)
     order = np.argsort(problem, kind="stable")
     starts = np.flatnonzero(np.diff(problem[order], prepend=-1))
     ranks, regrets = [], []
@@ -86,6 +89,18 @@ def _by_problem(
         if np.ptp(x) and np.ptp(y):
             ranks.append(np.corrcoef(x, y)[0, 1])
     return np.asarray(ranks), np.asarray(regrets)
+
+
+def _kernels(
+    problem: np.ndarray, kernel: np.ndarray, measured: np.ndarray, predicted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One row for each kernel of a problem: its mean measured time."""
+    pairs = np.stack([problem, kernel], axis=1)
+    _, first, code, counts = np.unique(
+        pairs, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    mean = np.bincount(code.reshape(-1), measured, len(first)) / counts
+    return problem[first], mean, predicted[first]
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from wsjax.fit import measured
 from wsjax.fit.measured import Measured
 from wsjax.fit.metrics import Metrics, metrics
 from wsjax.hardware import Hardware, load_hardware
-from wsjax.schema import COLUMNS, LIMITERS, Configuration
+from wsjax.schema import COLUMNS, KERNEL, LIMITERS, Configuration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,10 +119,17 @@ def metrics_of(found: Validated, which: np.ndarray | None = None) -> Metrics:
         "high": found.high_us,
         "extrapolated": found.extrapolated,
         "problem": found.rows.problem,
+        "kernel": _kernel(found.rows.configurations),
     }
     if which is not None:
         columns = {name: values[which] for name, values in columns.items()}
     return metrics(columns)
+
+
+def _kernel(c: Configuration) -> np.ndarray:
+    """A code for each kernel."""
+    columns = np.stack([getattr(c, name) for name in KERNEL], axis=1)
+    return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def frame_of(found: Validated) -> "pd.DataFrame":

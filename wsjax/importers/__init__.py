@@ -16,9 +16,9 @@ How a file passes through, and where to read on:
    the like; `kernel_names` what the names of CUTLASS kernels tell.
 4. `columns`: `--map ours=theirs` for what no format tells; numbers and words checked, defaults
    filled in.
-5. `outcome`: finds repeats and kernels that the model has no terms for, such as sparse ones, and gives
-   each row its `status` and `excluded`; `checks` compares what a table says twice, such as a time
-   and a rate.
+5. `outcome`: finds repeats and kernels that the model has no terms for, such as sparse ones, and
+   gives each row its `status` and `excluded`; `checks` compares what a table says twice, such as a
+   time and a rate.
 
 `reading` puts these together.
 
