@@ -369,6 +369,9 @@ def test_cutlass_patterns(instruction, schedule, stages):
     assert not matches(pattern, name.replace("2x1x1", "1x1x1"))
     assert not matches(pattern, name.replace(f"_{told_stages}_tnt", "_2_tnt"))
     assert not matches(pattern, name.replace("align8", "align8_stream_k"))
+    (divided,) = cutlass_patterns({**kernel, "split_k": 4}, HOPPER)
+    assert matches(divided, name.replace("align8", "align8_stream_k"))
+    assert not matches(divided, name)
     assert not cutlass_patterns({**kernel, "schedule": "persistent"}, HOPPER)
     (eight,) = cutlass_patterns({**kernel, "dtype_in": "fp8_e4m3", "dtype_out": "fp16"}, HOPPER)
     fp8 = "gemm_e4m3_e4m3_f32_f32_f16_128x256x64"

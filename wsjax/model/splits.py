@@ -47,6 +47,9 @@ from wsjax.schema import HEURISTIC, STREAMK, Configuration, Facts
 
 SUM_BYTES = 4.0
 """Of one sum: f32."""
+MIXED = 1.5
+"""How many times as long memory takes for atomics of CTAs that do not take turns, while others
+load: chosen on training problems of `cutlass_splitk`."""
 STREAM_K_TILES = 8.0
 STREAM_GROUPS = 8
 """CUTLASS's least k-tiles of a stream-K unit, and its most groups of units."""
@@ -62,6 +65,8 @@ class Units(NamedTuple):
     """The units as output tiles: k is a unit's, batch counts all shares."""
     splits: Number
     """Shares of an output tile: S."""
+    tiles: Number
+    """Output tiles."""
     k_tiles: Number
     """k-tiles of an output tile."""
     stream: "Stream"
@@ -112,7 +117,7 @@ def units(c: Configuration, facts: Facts) -> Units:
     one_wave = stream.waves == 1
     k = jnp.where(one_wave, stream.k_tiles * c.block_k, k)
     batch = jnp.where(one_wave, c.batch * stream.units * inverse(tiles), batch)
-    return Units(c._replace(k=k, batch=batch), splits, k_tiles, stream)
+    return Units(c._replace(k=k, batch=batch), splits, tiles, k_tiles, stream)
 
 
 def _stream(
@@ -186,8 +191,7 @@ def reduced(
     """The waves of a kernel of units with their reductions; r: the `raster` of the units."""
     c = u.configuration
     per_splits = inverse(u.splits)
-    tiles = floor_div(r.tiles, per_splits)
-    per_tiles = inverse(tiles)
+    per_tiles = inverse(u.tiles)
     ordered, several, streamed = c.reduction == 0, r.waves > 1, u.stream.waves > 0
     sums_bytes = SUM_BYTES * c.block_m * c.block_n
     slower = jnp.where((u.splits > 1) | streamed, slowdown, 0.0)
@@ -196,8 +200,9 @@ def reduced(
         each_us = cost.reduction + at_once * cost.reductions
         return (startup_us + sums_bytes * each_us) * slower
 
-    between_us = reduction_us(jnp.where(streamed, 1.0, r.active))
-    queued_us = reduction_us(jnp.where(streamed, 1.0, jnp.minimum(tiles, r.active)))
+    reducing = jnp.where(~ordered & several, MIXED, 1.0) * r.active
+    between_us = reduction_us(jnp.where(streamed, 1.0, reducing))
+    queued_us = reduction_us(jnp.where(streamed, 1.0, jnp.minimum(u.tiles, r.active)))
     least = floor_div(u.k_tiles, per_splits)
     longer = u.k_tiles - least * u.splits
 

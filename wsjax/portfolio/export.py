@@ -28,6 +28,7 @@ from wsjax.schema import (
     DTYPE_BYTES,
     DTYPES,
     SCHEDULES,
+    SPLITK,
     WARPGROUP,
     Facts,
     deepest_stages,
@@ -70,6 +71,7 @@ LETTERS = {
     "cluster_n": "cn",
     "scheduler": "",
     "split_k": "k",
+    "reduction": "",
     "grid_ctas": "grid",
     "write_back": "",
 }
@@ -126,15 +128,17 @@ def not_in_cutlass(kernels: Iterable[tuple[str, Kernel]], facts: Facts) -> tuple
 def cutlass_patterns(kernel: Kernel, facts: Facts) -> list[str]:
     """What matches the names of such a kernel on a machine: those that were imported, or a pattern.
 
-    None where CUTLASS has no such kernel: of two DMA warps, split-K, fp32 inputs; on Hopper
-    persistent with one consumer group; where no warps are specialised all but serial ones.
+    None where CUTLASS has no such kernel: of two DMA warps, fp32 inputs; on Hopper persistent with
+    one consumer group; elsewhere of tiles that are divided; where no warps are specialised all but
+    serial ones. How tiles are divided is no part of a name.
     """
     if imported := [name for name in kernel.get("imported", ()) if CUTLASS.fullmatch(name)]:
         return imported
     dtype = kernel["dtype_in"]
     if facts.warp_size != 32 or dtype == "fp32":
         return []
-    if kernel["dma_warps"] != 1 or kernel["split_k"] != 1:
+    divides = kernel["split_k"] > 1 or kernel.get("scheduler", 0) >= SPLITK
+    if kernel["dma_warps"] != 1 or (divides and facts.mma_warps != WARPGROUP):
         return []
     element, out = TYPES[dtype], TYPES[kernel["dtype_out"]]
     align = ALIGNMENT_BYTES // DTYPE_BYTES[DTYPES.index(dtype)]
@@ -151,8 +155,9 @@ def cutlass_patterns(kernel: Kernel, facts: Facts) -> list[str]:
     tensor_memory = facts.max_registers_per_thread > REGISTERS_MAX
     sm, schedules = (100, SM100_SCHEDULES) if tensor_memory else (90, SM90_SCHEDULES)
     schedule = schedules.get(kernel["schedule"])
-    if schedule is None:
+    if schedule is None or (divides and sm != 90):
         return []
+    schedule = f"_stream_k{schedule}" if divides else schedule
     total = "s32" if dtype == "int8" else "f32"
     fast = "_fp8_fastaccum" if kernel.get("accum") == "f32_fast" else ""
     in_bytes, out_bytes = (DTYPE_BYTES[DTYPES.index(kernel[x])] for x in ("dtype_in", "dtype_out"))
