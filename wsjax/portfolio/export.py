@@ -27,6 +27,7 @@ from wsjax.schema import (
     COLUMNS,
     DTYPE_BYTES,
     DTYPES,
+    SCHEDULERS,
     SCHEDULES,
     SPLITK,
     WARPGROUP,
@@ -137,7 +138,7 @@ def cutlass_patterns(kernel: Kernel, facts: Facts) -> list[str]:
     dtype = kernel["dtype_in"]
     if facts.warp_size != 32 or dtype == "fp32":
         return []
-    divides = kernel["split_k"] > 1 or kernel.get("scheduler", 0) >= SPLITK
+    divides = kernel["split_k"] > 1 or kernel.get("scheduler") in SCHEDULERS[SPLITK:]
     if kernel["dma_warps"] != 1 or (divides and facts.mma_warps != WARPGROUP):
         return []
     element, out = TYPES[dtype], TYPES[kernel["dtype_out"]]
