@@ -153,8 +153,7 @@ class TopK:
             columns={**ANY_SIZE, **self.candidates.base.columns, **key}
         )
         rows = min(self.sizes.inner_rows, len(self.inner))
-        same = "load_startup_us" in self.candidates.neutral and not self.candidates.head
-        silent = frozenset(["dma_warps"] * same)
+        silent = frozenset(["dma_warps"] * ("load_startup_us" in self.candidates.neutral))
         laid = lay_out(base, self.inner, start, rows, silent, self._filter.rows)
         if rows == len(self.inner):
             self._laid[at] = laid
