@@ -113,8 +113,8 @@ def test_a_small_change_is_its_gradient(small_space):
     assert len(small) == len(names)
     np.testing.assert_allclose(small["elasticity"], small["finite_elasticity"], atol=2e-4)
     np.testing.assert_allclose(small["gradient_pct"], small["saved_pct"], atol=1e-6)
-    assert (small["elasticity"].abs() > 1e-3).sum() >= 4
-    assert (small["why"] == "").all()
+    assert np.count_nonzero(small["elasticity"].abs() > 1e-3) >= 4
+    assert set(small["why"]) == {""}
 
 
 def test_why_figures_differ(compared):

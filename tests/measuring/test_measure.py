@@ -51,7 +51,7 @@ def test_faults_cost_their_rows_only(tmp_path, monkeypatch):
     assert statuses[512, 64] == "failed"
     assert statuses[512, 128] == "incorrect"
     assert statuses[512, 8] == "not_compiled"
-    assert table["error"][512, 8] == "ValueError: ptxas: too many registers"
+    assert table["error"].to_dict()[512, 8] == "ValueError: ptxas: too many registers"
     words = ("timeout", "failed", "incorrect", "not_compiled")
     assert measured.statuses == {"ok": 3} | dict.fromkeys(words, 1)
     found = validate(out, "toy")
@@ -190,7 +190,7 @@ def test_cutlass_profiler_is_run_and_read(tmp_path, monkeypatch, capsys):
         2048: "not_compiled",
         64: "not_compiled",
     }
-    assert table.set_index("m")["time_us_measured"][512] == 125.0
+    assert table.set_index("m")["time_us_measured"].to_dict()[512] == 125.0
     capsys.readouterr()
     assert main(given) == 0
     said = capsys.readouterr()

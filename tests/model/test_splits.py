@@ -182,8 +182,8 @@ def measured_cuts() -> pd.DataFrame:
 
 def test_the_simulators_cut_is_that_of_every_measured_kernel():
     table = measured_cuts()
-    assert table["rows"].sum() == 19_945
-    assert not table["reduction_units"].any()
+    assert sum(table["rows"]) == 19_945
+    assert set(table["reduction_units"]) == {0}
     sizes = ["tiles_m", "tiles_n", "k_tiles", "cluster_m", "cluster_n"]
     for row in table.to_dict("records"):
         grid = Grid(*(row[name] for name in sizes), ctas=132)

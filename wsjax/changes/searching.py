@@ -105,9 +105,7 @@ class _Search:
     ) -> Configuration:
         """Kernels on problems, as some of the machines complete them."""
         given = {x: values[problem] for x, values in self.problems.columns.items()}
-        facts = Facts(
-            **{x: np.array([getattr(m.facts, x) for m in self.machines])[machine] for x in FACTS}
-        )
+        facts = Facts._make(np.transpose([m.facts for m in self.machines])[:, machine])
         columns = family_defaults(self.machines[0]) | self.space.product.take(number) | given
         c = schema.resolve(columns, facts)
         return Configuration(*(np.ascontiguousarray(np.broadcast_to(x, number.shape)) for x in c))

@@ -6,7 +6,7 @@ barriers: `ready` completes when its bytes have arrived, `empty` when its MMA ha
 are counted over all output tiles of a CTA: step g uses slot g mod STAGES, in phase g div STAGES.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportIndexIssue=false, reportFunctionMemberAccess=false
 # ruff: noqa: N803, RUF005
 
 from collections.abc import Callable, Mapping

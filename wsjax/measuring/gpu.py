@@ -7,7 +7,7 @@ keeps the device busy until the host has queued the launch, so that no gap of th
 Nothing is subtracted: an empty kernel reads some 3 us. The clock is the SMs' own cycles over time.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportIndexIssue=false
 
 import time
 from collections.abc import Callable, Mapping

@@ -135,7 +135,7 @@ def _pool(
     with portfolio.naming(workload):
         problems, problem = portfolio.read_problems(frame)
     if portfolio.has_kernels(frame) and space is None:
-        read = {name: frame[name] for name in COLUMNS if name in frame}
+        read = {str(name): column for name, column in frame.items() if name in COLUMNS}
         given = schema.read_rows(read, len(frame), list(read)).columns
     else:
         kernels, passing = portfolio.space_kernels(load_space(space or GLUON), problems, machine)

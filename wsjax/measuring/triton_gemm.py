@@ -4,7 +4,7 @@ A CTA computes one output tile (`serial`). `num_stages` counts the tile that is 
 too: a ring of `stages` loads ahead is num_stages = stages + 1.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportIndexIssue=false, reportFunctionMemberAccess=false
 # ruff: noqa: N803
 
 from collections.abc import Callable, Mapping

@@ -217,7 +217,7 @@ def kernel(c: Configuration, machine: Machine) -> Kernel:
     launch_us += jnp.where(clustered, p.launch_cluster_us, 0.0)
     partial = pipeline(last, partial_step, repeated=True, ends=True)
     waves = warm._replace(**usual), cold, partial
-    if divided:
+    if divided and c.split_k is not None:
         waves = reduced(divided, r, *waves, cost=cost, startup_us=p.reduction_us, slowdown=slowdown)
         dividing = (c.scheduler >= SPLITK) | (c.split_k > 1)
         launch_us += jnp.where(dividing, p.launch_divided_us, 0.0)

@@ -144,7 +144,7 @@ def reaching(
 
     def narrowed(known, problem, rep, nth, wanted):
         time_us = known.least_us[problem, rep] * more
-        factor = jax.vmap(partial(_factor, base, head=head))(rows_of(problem, rep), time_us)
+        factor = jax.vmap(partial(_factor, base, head))(rows_of(problem, rep), time_us)
         ends = time_us * factor * (1.0 - SINGLE), time_us * factor * (1.0 + SINGLE)
         return noted(known, problem, rep, wanted, *ends)
 
@@ -212,6 +212,6 @@ def _bracket(base: Base, columns: Columns, neutral, serial: bool):
     return bracket(c._replace(schedule=SERIAL) if serial else c, without(machine, neutral))
 
 
-def _factor(base: Base, columns: Columns, time_us, head: Head):
+def _factor(base: Base, head: Head | None, columns: Columns, time_us):
     """The learned correction of one row's time, as a factor."""
-    return learned(head, *assemble(base, columns), time_us)
+    return learned(head, *assemble(base, columns), time_us) if head else 1.0

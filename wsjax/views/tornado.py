@@ -1,5 +1,6 @@
 """What changes of a machine save, as a tornado: a bar a change, the longest at the top."""
 
+import math
 from typing import TYPE_CHECKING
 
 from wsjax.portfolio import round_step, svg, svg_line, svg_text
@@ -22,9 +23,8 @@ def tornado_svg(comparison: "Comparison", most: int = 256) -> str:
     workload's, each problem on its best kernel; a line across the bar: with the base's kernels; a
     circle: by the slopes at the base."""
     frame = comparison.changes
-    finite = frame[frame["saved_pct"].abs() < float("inf")]
-    order = finite["saved_pct"].abs().sort_values(ascending=False, kind="stable").index
-    rows = finite.loc[order[:most]].to_dict("records")
+    finite = (row for row in frame.to_dict("records") if math.isfinite(row["saved_pct"]))
+    rows = sorted(finite, key=lambda row: -abs(row["saved_pct"]))[:most]
     names = [_short(str(row["change"])) for row in rows]
     left = MARGIN + LETTER * max(map(len, names), default=0)
     values = [row["saved_pct"] for row in rows] + [row["same_kernels_pct"] for row in rows]
