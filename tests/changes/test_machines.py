@@ -47,7 +47,14 @@ def test_a_clock_moves_what_an_sm_does_and_leaves_l2_and_dram():
     ("fact", "parameters"),
     [
         ("dram_bytes_per_us", {"dram_throughput_bytes_per_us"}),
-        ("l2_bytes_per_us", {"l2_throughput_bytes_per_us", "drain_throughput_bytes_per_us"}),
+        (
+            "l2_bytes_per_us",
+            {
+                "l2_throughput_bytes_per_us",
+                "drain_throughput_bytes_per_us",
+                "reductions_throughput_bytes_per_us",
+            },
+        ),
         ("l2_bytes", {"l2_capacity_bytes"}),
         ("peak_flop_per_us", {"compute_throughput_flop_per_us"}),
     ],

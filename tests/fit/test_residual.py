@@ -256,7 +256,7 @@ def test_learning_lowers_the_error_of_problems_kept_out():
     bend = 0.08 * np.sin(np.log2(c.k)) + 0.05 * (c.stages > 3) * np.log2(c.block_n / 64)
     rows = replace(rows, time_us=plain * np.exp(bend))
     training = rows.share >= 0.3
-    effort = residual.Effort(teachers=2, epochs=60, steps=1_500)
+    effort = residual.Effort(teachers=2, epochs=600, steps=3_000)
     found, again = (residual.learn(rows.take(training), base, effort=effort) for _ in range(2))
     assert found.residual == again.residual
 

@@ -9,7 +9,16 @@ from jaxtyping import Array, Float, Num
 
 from wsjax.engine.programs import BRIEF, WIDE, Column, Packed, floats, in_single, unpack
 from wsjax.hardware import Head, out_of_span
-from wsjax.model import Machine, closed_form, correction, exchange_us, isolated, kernel, lower_bound
+from wsjax.model import (
+    Machine,
+    closed_form,
+    correction,
+    exchange_us,
+    isolated,
+    kernel,
+    lower_bound,
+    queued,
+)
 from wsjax.schema import Configuration, divided
 
 SINGLE = 1e-4
@@ -66,10 +75,11 @@ def bracket(c: Configuration, machine: Machine) -> Bracket:
     timed = kernel(floats(c), machine)
     p = timed.full
     outcome, exact, _ = closed_form(p)
-    apart_us = isolated(p._replace(tiles=1.0))[0].end_us * p.tiles
+    tile = isolated(p._replace(tiles=1.0))[0]
+    apart = queued(p, tile._replace(end_us=tile.end_us * p.tiles))
     rest_us = timed.launch_us + exchange_us(timed.full, timed.first, timed.last)
     return Bracket(
         rest_us + jnp.where(exact, outcome.end_us, lower_bound(p)),
-        rest_us + jnp.where(exact, outcome.end_us, apart_us),
+        rest_us + jnp.where(exact, outcome.end_us, apart.end_us),
         exact,
     )

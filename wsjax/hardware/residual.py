@@ -24,10 +24,12 @@ FEATURES = (
     *("m", "n", "k", "batch", "block_m", "block_n", "block_k", "stages", "cluster_m", "cluster_n"),
     *("in_bytes", "smem_bytes", "touched_bytes", "waves", "active_last", "ctas_per_sm", "group"),
     *("inside_bytes", "dram_first_bytes"),
-    *("first_load_us", "full_load_us", "full_compute_us", "time_us"),
+    *("first_load_us", "full_load_us", "full_compute_us", "last_epilogue_us"),
+    *("unit_k_tiles", "splits", "time_us"),
     *("k_tail", "m_tail", "n_tail", "last_wave", "miss_later", "fill"),
     *("promoted", "serial", "pingpong", "cooperative", "mma_in_flight", "write_back", "warm"),
     *("math_warps", "ring_holds_all", "c_pitch_32", "a_pitch_64", "a_pitch_128", "k_page"),
+    *("streamed", "unordered"),
 )
 """What `wsjax.model.residual.features` knows of a row, in its order."""
 

@@ -71,6 +71,7 @@ from wsjax.model.events import (
     Pipeline,
     isolate,
     played,
+    queued,
     simulate_queue,
     start_carry,
 )
@@ -107,6 +108,7 @@ __all__ = [
     "learned_log",
     "lower_bound",
     "played",
+    "queued",
     "raster_of",
     "simulate_queue",
     "slopes",

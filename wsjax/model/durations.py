@@ -48,7 +48,7 @@ from wsjax.model.arithmetic import (
 from wsjax.model.costs import Costs, Machine, costs
 from wsjax.model.events import COOPERATIVE, DURATIONS, PINGPONG, SERIAL, Pipeline
 from wsjax.model.raster import Raster, raster
-from wsjax.model.splits import of_units, reduced, units
+from wsjax.model.splits import Units, of_units, reduced, units
 from wsjax.model.traffic import Traffic, traffic
 from wsjax.schema import OVERHEAD_REGISTERS, PROMOTED, SPLITK, Configuration, smem_bytes
 
@@ -141,21 +141,30 @@ class _Step(NamedTuple):
     overhead_us: Number
 
 
+class Moved(NamedTuple):
+    """How a configuration's output tiles are divided, if they may be; and waves and bytes, of the
+    shares where they are."""
+
+    units: Units | None
+    raster: Raster
+    traffic: Traffic
+
+
+def moved(c: Configuration, machine: Machine) -> Moved:
+    """What one configuration moves where, before any duration."""
+    divided = None if c.split_k is None else units(c, machine.facts)
+    part = divided.configuration if divided else c
+    r = raster(part, machine.facts, ctas_per_sm(c, machine))
+    r = of_units(r, divided) if divided else r
+    bytes_of = machine.parameters, machine.in_bytes, machine.out_bytes
+    t = traffic(part, r, *bytes_of, *((c, divided.stream.apart) if divided else ()))
+    return Moved(divided, r, t)
+
+
 def kernel(c: Configuration, machine: Machine) -> Kernel:
     """The pipelines of one configuration (numbers as floats), times in µs."""
-    p, facts = machine.parameters, machine.facts
-    divided = None if c.split_k is None else units(c, facts)
-    part = divided.configuration if divided else c
-    r = raster(part, facts, ctas_per_sm(c, machine))
-    r = of_units(r, divided) if divided else r
-    t = traffic(
-        part,
-        r,
-        p,
-        machine.in_bytes,
-        machine.out_bytes,
-        *((c, divided.stream.apart) if divided else ()),
-    )
+    p = machine.parameters
+    divided, r, t = moved(c, machine)
     cost = costs(machine)
     share, ctas = _crowd(r.active, cost)
     share_last, ctas_last = _crowd(r.active_last, cost)

@@ -12,7 +12,7 @@ never see it, and it is off outside the span of the table that it was fitted to 
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,10 +22,10 @@ from jaxtyping import Array, Float
 from wsjax.hardware import LIMIT, Network
 from wsjax.model.arithmetic import Number, Truth, inverse
 from wsjax.model.closed import closed, slopes
-from wsjax.model.durations import Kernel, Machine, ctas_per_sm, kernel
+from wsjax.model.durations import Machine, kernel, moved
 from wsjax.model.events import COOPERATIVE, PINGPONG, SERIAL, isolate
-from wsjax.model.raster import Raster, raster
-from wsjax.model.traffic import Traffic, traffic
+from wsjax.model.raster import Raster
+from wsjax.model.traffic import Traffic
 from wsjax.schema import PROMOTED, Configuration, smem_bytes
 
 CLIP = 4.0
@@ -60,27 +60,14 @@ def learned(network: Network, z: Float[Array, "*rows inputs"]) -> Float[Array, "
     return LIMIT * jnp.tanh((_product(hidden, network.weights_3) + network.bias_3) / LIMIT)
 
 
-class _Seen(NamedTuple):
-    """One row as the recurrences are fed it."""
-
-    r: Raster
-    t: Traffic
-    whole: Kernel
-
-
-def _seen(c: Configuration, machine: Machine) -> _Seen:
-    r = raster(c, machine.facts, ctas_per_sm(c, machine))
-    t = traffic(c, r, machine.parameters, machine.in_bytes, machine.out_bytes)
-    return _Seen(r, t, kernel(c, machine))
-
-
 def features(c: Configuration, machine: Machine, time_us: Number) -> dict[str, Number | Truth]:
     """What the network sees of a row, by name: log2 of sizes, shares and flags.
 
     More of the model's durations and bytes lower its error hardly further; each costs a row as much
     as a good part of the model.
     """
-    r, t, whole = _seen(c, machine)
+    units, r, t = moved(c, machine)
+    whole = kernel(c, machine)
     p, repeats = isolate(whole.full)
     q = slopes(p)
     sizes = {
@@ -108,6 +95,9 @@ def features(c: Configuration, machine: Machine, time_us: Number) -> dict[str, N
         "first_load_us": whole.first.load_a_us + whole.first.load_b_us,
         "full_load_us": whole.full.load_a_us + whole.full.load_b_us,
         "full_compute_us": whole.full.compute_us,
+        "last_epilogue_us": whole.last.epilogue_us,
+        "unit_k_tiles": whole.full.k_tiles,
+        "splits": units.splits if units else 1.0,
         "time_us": time_us,
     }
     shares = {
@@ -118,13 +108,18 @@ def features(c: Configuration, machine: Machine, time_us: Number) -> dict[str, N
         "miss_later": t.miss_later,
         "fill": (q.landing + p.load_latency_us) * repeats * inverse(time_us),
     }
-    return {name: _log2(x) for name, x in sizes.items()} | shares | _flags(c, machine, r)
+    flags = _flags(c, machine, r) | {
+        "streamed": units.stream.waves > 0 if units else False,
+        "unordered": units.configuration.reduction > 0 if units else False,
+    }
+    return {name: _log2(x) for name, x in sizes.items()} | shares | flags
 
 
 def intermediates(c: Configuration, machine: Machine, time_us: Number) -> dict[str, Number | Truth]:
     """The `features` and what else the model computes on its way: what teachers see, of whom a
     network that sees the `features` alone then learns (`wsjax.fit.residual`)."""
-    r, t, whole = _seen(c, machine)
+    _, r, t = moved(c, machine)
+    whole = kernel(c, machine)
     p, repeats = isolate(whole.full)
     q, outcome = slopes(p), closed(p)[0]
     sizes = {
