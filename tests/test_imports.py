@@ -15,6 +15,7 @@ PACKAGE = Path(wsjax.__file__).parent
 ORDER = (
     "errors",
     "deadlines",
+    "kept",
     "schema",
     "hardware",
     "model",

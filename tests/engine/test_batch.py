@@ -146,6 +146,7 @@ def test_an_unfinished_jump_is_scanned(monkeypatch):
     overrides = {"epilogue_startup_us": 2.0, "load_latency_us": 1.5}
     expected = batch.evaluate(columns, H200, overrides)
     monkeypatch.setattr(periodic, "MAX_BLOCKS", 2)
+    monkeypatch.setattr(batch, "solve", periodic.solve.jitted)
 
     jax.clear_caches()
     found = batch.evaluate(columns, H200, overrides)

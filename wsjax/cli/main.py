@@ -5,7 +5,6 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
@@ -27,14 +26,13 @@ from wsjax.cli.app import app
 from wsjax.cli.terminal import INTERRUPTED
 from wsjax.deadlines import abandoned
 from wsjax.errors import WsjaxError, public
+from wsjax.kept import keep_compiled
 
 PLACES = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
 }
 """Errors of the system that another file or directory mends, as those of `InputError`."""
-COMPILED_SECONDS_MIN = "0.5"
-"""Programs that compile faster are not kept."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +52,7 @@ def _run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    _keep_compiled()
+    keep_compiled()
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.filterwarnings("ignore", message=".*persistent compilation cache")
@@ -108,24 +106,3 @@ def _open_streams() -> None:
 def _say(text: str) -> None:
     for line in public(text).splitlines():
         print(f"wsjax: {line}", file=sys.stderr)
-
-
-def _keep_compiled() -> None:
-    """Tell JAX, before it is imported, where to keep what it compiles between commands.
-
-    JAX_COMPILATION_CACHE_DIR, if it is set, stays; else `wsjax` in XDG_CACHE_HOME or ~/.cache, if
-    that can be written. One folder a host: programs are made for its processor.
-    """
-    if "jax" in sys.modules or "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    import platform
-
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = base / "wsjax" / (platform.node() or "host")
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):
-        return
-    if os.access(folder, os.W_OK):
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", COMPILED_SECONDS_MIN)

@@ -21,6 +21,7 @@ row whatever its chunk: resumed sweeps compare bytes.
 **What to read next.** `wsjax.engine.programs.predict_row`, then `wsjax.model`.
 """
 
+from wsjax import kept
 from wsjax.engine.batch import (
     columns,
     evaluate,
@@ -57,6 +58,8 @@ from wsjax.engine.rows import (
     on_one_device,
     shape_of,
 )
+
+kept.keep_compiled()
 
 __all__ = [
     "SHAPING",

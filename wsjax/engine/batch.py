@@ -1,9 +1,10 @@
 """Many configurations -> their predicted times: the spine from columns of numbers to columns of µs.
 
 Chunks of rows go through one compiled program (`programs.formulas`: legality, durations, closed
-form) on two host threads. Rows whose closed form is not proved are gathered into queues of a few
-sizes, which go through the recurrences by jumps (`wsjax.model.solve`); what jumps leave unfinished
-is scanned step by step. All arithmetic is float64, unless closed forms are asked for in float32.
+form) on two host threads; a few rows through the tape of the same function (`tapes`). Rows whose
+closed form is not proved are gathered into queues of a few sizes, which go through the recurrences
+by jumps (`wsjax.model.solve`); what jumps leave unfinished is scanned step by step. All arithmetic
+is float64, unless closed forms are asked for in float32.
 """
 
 import os
@@ -19,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from wsjax.engine.corrections import factors, factors_of_few
+from wsjax.engine.corrections import factor_of, factors
 from wsjax.engine.programs import (
     KINDS,
     PAIRS,
@@ -29,20 +30,21 @@ from wsjax.engine.programs import (
     Inputs,
     Packed,
     Prediction,
+    fields_of,
     formulas,
     neutral_names,
     opened,
     pack,
     settled,
+    tflops_of_few,
 )
 from wsjax.engine.rows import Candidates, host, lengthened, on_one_device, over_devices
+from wsjax.engine.tapes import Tape
 from wsjax.errors import WsjaxError
 from wsjax.hardware import Hardware, Head, check_rates
 from wsjax.model import SERIAL, Machine, Outcome, Pipeline, simulate_queue, solve
 from wsjax.schema import DTYPE_BYTES, METHODS, Configuration, Facts, undivided
 
-FEW = 256
-"""Rows of a program that is compiled soon, for tables that are too small to be worth another."""
 CHUNKS = (8_192, 65_536, 131_072)
 THREADS = 2
 ALIGNMENT_BYTES = 64
@@ -55,6 +57,7 @@ DEPTHS = (4, 8, 16, 32)
 """The deepest rings of queues."""
 TABLE = tuple(name for name in Prediction._fields if name not in PARTS)
 """What tables hold of a prediction."""
+_fields, _opened, _factor = Tape(fields_of), Tape(opened), Tape(factor_of)
 
 
 def evaluate(
@@ -138,16 +141,12 @@ class _Feed(NamedTuple):
     """What corrects their times."""
     early: int = 0
     """Rows by which parts begin before multiples of the size."""
+    few: Inputs | None = None
+    """All rows, if they are so few that a tape takes them."""
 
 
 def _given(inputs: Inputs, rows: int, head: Head | None, *, single: bool = False) -> _Feed:
-    """Rows whose columns are in memory; few take a program in which all is data, and so but one."""
-
-    def few(start: int, stop: int, size: int) -> Packed:
-        return pack(inputs.spread(np.minimum(np.arange(start, start + size), stop - 1)))
-
-    if rows < CHUNKS[0]:
-        return _Feed(rows, FEW, few, inputs.take, Form(single=single), head)
+    """Rows whose columns are in memory."""
     packed = pack(inputs)
 
     def part(start: int, stop: int, size: int) -> Packed:
@@ -158,7 +157,8 @@ def _given(inputs: Inputs, rows: int, head: Head | None, *, single: bool = False
     alone = not np.ndim(schedule) and int(schedule) == SERIAL
     form = Form(alone, neutral_names(inputs.machine.parameters), single)
     size, early = _size(rows, CHUNKS), _early(packed.columns)
-    return _Feed(rows, size, part, inputs.take, form, head, early)
+    few = inputs if rows < CHUNKS[0] else None
+    return _Feed(rows, size, part, inputs.take, form, head, early, few)
 
 
 def _early(columns: Sequence[np.ndarray]) -> int:
@@ -187,10 +187,11 @@ def _numbered(candidates: Candidates, numbers: np.ndarray) -> _Feed:
 def _evaluate(feed: _Feed, fields: tuple[str, ...]) -> dict[str, np.ndarray]:
     """These fields of the prediction of every row."""
     _check_process()
-    computed = Prediction._fields if feed.size == FEW else fields
-    results = {name: np.empty(feed.rows, KINDS[name]) for name in computed}
-    _formulas(feed, results)
-    results = {name: results[name] for name in fields}
+    results = {name: np.empty(feed.rows, KINDS[name]) for name in fields}
+    if feed.few is None:
+        _formulas(feed, results)
+    else:
+        _taped(feed, feed.few, results)
     no_time = results["time_us"] == UNPROVED
     left = no_time
     if "dma_wait_us" in results:
@@ -240,10 +241,9 @@ def _formulas(feed: _Feed, results: dict[str, np.ndarray]) -> None:
         start = max(start, 0)
         with jax.enable_x64(True):
             part = feed.part(start, stop, feed.size)
-            computed = formulas(part, tuple(results), feed.form, few=feed.size == FEW)
+            computed = formulas(part, tuple(results), feed.form)
             times = next(x for names, x in computed.items() if names[0] == "time_us")
-            make = factors_of_few if feed.size == FEW else factors
-            factor = make(part, times, feed.head) if feed.head else None
+            factor = factors(part, times, feed.head) if feed.head else None
         for names, values in computed.items():
             held: Any = np.asarray(values)[: stop - start]
             for name, column in zip(names, (held.real, held.imag), strict=False):
@@ -253,6 +253,17 @@ def _formulas(feed: _Feed, results: dict[str, np.ndarray]) -> None:
             _correct(some, np.asarray(factor)[: stop - start])
 
     list(_threads().map(run, range(-feed.early, feed.rows, feed.size)))
+
+
+def _taped(feed: _Feed, inputs: Inputs, results: dict[str, np.ndarray]) -> None:
+    """The same by tapes, with no parameter's terms left out."""
+    found = _fields(feed.rows, inputs, form=Form(single=feed.form.single))
+    with np.errstate(all="ignore"):
+        found["tflops"] = tflops_of_few(inputs.configuration, found["time_us"])
+    for name, column in results.items():
+        column[:] = found[name]
+    if feed.head:
+        _correct(results, _factor(feed.rows, inputs, found["time_us"], head=feed.head))
 
 
 def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Prediction]]:
@@ -266,17 +277,16 @@ def _by_steps(feed: _Feed, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Predi
 
     def settle(queue: np.ndarray) -> tuple[np.ndarray, Prediction]:
         with jax.enable_x64(True), jax.default_device(host()):
-            full = inputs.spread(lengthened(queue, size_of(len(queue))))
-            pipeline, prediction = opened(full)
-            outcome, scanned = outcomes(pipeline, len(queue))
-            exact = settled(jax.tree.map(np.asarray, prediction), full.configuration, outcome)
+            some, count = inputs.take(queue), len(queue)
+            pipeline, prediction = _opened(count, some)
+            full = jax.tree.map(lambda x: lengthened(x, size_of(count)), pipeline)
+            outcome, scanned = jax.tree.map(itemgetter(slice(count)), outcomes(full, count))
+            exact = settled(prediction, some.configuration, outcome)
             if feed.head:
-                factor = np.asarray(factors_of_few(pack(full), exact.time_us, feed.head))
+                factor = _factor(count, some, exact.time_us, head=feed.head)
                 exact = Prediction(**_correct(exact._asdict(), factor))
         method = np.where(scanned, METHODS.index("scan"), METHODS.index("periodic"))
-        return rows[queue], jax.tree.map(
-            itemgetter(slice(len(queue))), exact._replace(method=method)
-        )
+        return rows[queue], exact._replace(method=method)
 
     todo = queues(stages, steps)
     yield from (_threads().map if len(todo) > 1 else map)(settle, todo)
@@ -331,6 +341,8 @@ def split_rows(rows: np.ndarray, length: int) -> list[np.ndarray]:
 def _check_process() -> None:
     """Raise WsjaxError in a process that was forked from one that had predicted: the threads of JAX
     and of this module are not there, and what waits for them waits for ever."""
+    global _used
+    _used = True
     if _forked:
         raise WsjaxError(
             "this process was forked from one that had predicted, whose threads it lacks; start "
@@ -338,12 +350,12 @@ def _check_process() -> None:
         )
 
 
-_forked = False
+_forked = _used = False
 
 
 def _note_fork() -> None:
     global _forked
-    _forked = _threads.cache_info().currsize > 0
+    _forked = _used
 
 
 os.register_at_fork(after_in_child=_note_fork)

@@ -1,13 +1,14 @@
 """The learned correction of times and of their bounds: `wsjax.model.residual`, compiled."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from wsjax.engine.programs import BRIEF, WIDE, Column, Packed, floats, in_single, unpack
+from wsjax.engine.programs import WIDE, Column, Inputs, Packed, floats, in_single, unpack
 from wsjax.hardware import Head, out_of_span
 from wsjax.model import (
     Machine,
@@ -41,23 +42,24 @@ def learned(head: Head, c: Configuration, machine: Machine, time_us: Column) -> 
     return jnp.where(good, jnp.exp(found.astype(jnp.result_type(float))), 1.0)
 
 
-def _factors(packed: Packed, times_us: Num[Array, " rows"], head: Head) -> Float[Array, " rows"]:
+def factor_of(i: Inputs, time_us: Column, head: Head) -> Column:
+    """The `learned` factor of one row; of an `UNPROVED` time 1."""
+    return learned(head, i.configuration, i.machine, time_us)
+
+
+@partial(jax.jit, static_argnames="head", compiler_options=WIDE)
+def factors(packed: Packed, times_us: Num[Array, " rows"], head: Head) -> Float[Array, " rows"]:
     """The `learned` factors of a chunk, of times that are alone or the first of a pair; of
     `UNPROVED` ones 1."""
 
     def one(row: Any) -> Column:
         columns, time_us = row
-        i = unpack(replace(packed, columns=columns))
-        return learned(head, i.configuration, i.machine, time_us)
+        return factor_of(unpack(replace(packed, columns=columns)), time_us, head)
 
     rows = packed.columns, jnp.real(times_us).astype(float)
     if jax.default_backend() == "cpu":
         return jax.lax.map(one, rows, batch_size=min(BLOCK, len(times_us)))
     return jax.vmap(one)(rows)
-
-
-factors = jax.jit(_factors, static_argnames="head", compiler_options=WIDE)
-factors_of_few = jax.jit(_factors, static_argnames="head", compiler_options=BRIEF)
 
 
 class Bracket(NamedTuple):

@@ -289,22 +289,25 @@ keeps in memory in between: so each pair is a program of its own, whose result i
 number. One program of all fields takes three times as long."""
 
 
+def fields_of(i: Inputs, form: Form) -> dict[str, Any]:
+    """One row's prediction by the closed form but for `tflops`; `UNPROVED` as `formulas` says."""
+    c = i.configuration._replace(schedule=SERIAL) if form.alone else i.configuration
+    machine = without(i.machine, form.neutral)
+    row = predict_row(c, machine, i.legal, single=form.single)
+    columns = row.prediction._asdict()
+    del columns["tflops"]
+    for name, exact in (("time_us", row.time_exact), ("dma_wait_us", row.all_exact)):
+        known = exact | (row.prediction.reason > 0)
+        columns[name] = jnp.where(known, columns[name], UNPROVED)
+    return columns
+
+
 @partial(jax.jit, static_argnames="form")
 def _fields(packed: Packed, form: Form) -> dict[str, Any]:
     """All fields but `tflops`, for programs that drop what they do not return: traced but once."""
     inputs = unpack(packed)
 
-    def row_of(i: Inputs) -> dict[str, Any]:
-        c = i.configuration._replace(schedule=SERIAL) if form.alone else i.configuration
-        machine = without(i.machine, form.neutral)
-        row = predict_row(c, machine, i.legal, single=form.single)
-        columns = row.prediction._asdict()
-        for name, exact in (("time_us", row.time_exact), ("dma_wait_us", row.all_exact)):
-            known = exact | (row.prediction.reason > 0)
-            columns[name] = jnp.where(known, columns[name], UNPROVED)
-        return columns
-
-    return jax.vmap(row_of, in_axes=(inputs.axes,))(inputs)
+    return jax.vmap(partial(fields_of, form=form), in_axes=(inputs.axes,))(inputs)
 
 
 def _some(packed: Packed, fields: tuple[str, ...], form: Form) -> dict[str, Any]:
@@ -313,7 +316,6 @@ def _some(packed: Packed, fields: tuple[str, ...], form: Form) -> dict[str, Any]
 
 
 _many = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=WIDE)
-_few = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=BRIEF)
 
 
 @partial(jax.jit, static_argnames=("fields", "form"), compiler_options=WIDE)
@@ -323,20 +325,18 @@ def _pair(packed: Packed, fields: tuple[str, str], form: Form) -> Any:
     return lax.complex(first, second.astype(first.dtype))
 
 
-def formulas(
-    packed: Packed, fields: Sequence[str], form: Form, *, few: bool = False
-) -> dict[tuple[str, ...], Any]:
+def formulas(packed: Packed, fields: Sequence[str], form: Form) -> dict[tuple[str, ...], Any]:
     """These fields of a chunk's prediction by the closed form, by name; or by two names, as the
     parts of complex numbers.
 
     `UNPROVED` stands for the time of a row where no formula is proved, and for its DMA wait where
-    that is not exact. few: one program for all fields, which is compiled sooner and runs slower.
+    that is not exact.
     """
-    pairs = [pair for pair in PAIRS if {*pair} <= {*fields} and not few]
+    pairs = [pair for pair in PAIRS if {*pair} <= {*fields}]
     results: dict[tuple[str, ...], Any] = {pair: _pair(packed, pair, form) for pair in pairs}
     left = tuple(name for name in fields if name not in {"tflops", *chain(*pairs)})
     if left:
-        results |= {(name,): x for name, x in (_few if few else _many)(packed, left, form).items()}
+        results |= {(name,): x for name, x in _many(packed, left, form).items()}
     if "tflops" in fields:
         times = next(x for names, x in results.items() if names[0] == "time_us")
         results["tflops",] = _rates(packed, times)
@@ -345,7 +345,16 @@ def formulas(
 
 def tflops(c: Configuration, time_us: Column) -> Column:
     """The rate of a configuration (numbers as floats) that takes a time."""
-    return 2.0 * c.m * c.n * c.k * c.batch / time_us / 1e6
+    return _flop(c) / time_us / 1e6
+
+
+def tflops_of_few(c: Configuration, times_us: np.ndarray) -> np.ndarray:
+    """The same of NumPy's columns, rounded as in `formulas`: XLA multiplies by 1 / 1e6."""
+    return np.asarray(_flop(c), times_us.dtype) / times_us * times_us.dtype.type(1e-6)
+
+
+def _flop(c: Configuration) -> Column:
+    return 2.0 * c.m * c.n * c.k * c.batch
 
 
 @jax.jit
@@ -369,17 +378,12 @@ class Open(NamedTuple):
     prediction: Prediction
 
 
-@partial(jax.jit, compiler_options=BRIEF)
-def opened(inputs: Inputs) -> Open:
-    """The rows of full columns, for `settled`."""
-
-    def row_of(i: Inputs) -> Open:
-        p = kernel(floats(i.configuration), i.machine).full
-        p = p._replace(**{name: getattr(p, name).astype(int) for name in WHOLE_NUMBERS})
-        none = Outcome(0.0, 0.0, 0.0)
-        return Open(p, predict_row(i.configuration, i.machine, i.legal, none).prediction)
-
-    return jax.vmap(row_of)(inputs)
+def opened(i: Inputs) -> Open:
+    """One row, for `settled`."""
+    p = kernel(floats(i.configuration), i.machine).full
+    p = p._replace(**{name: getattr(p, name).astype(int) for name in WHOLE_NUMBERS})
+    none = Outcome(0.0, 0.0, 0.0)
+    return Open(p, predict_row(i.configuration, i.machine, i.legal, none).prediction)
 
 
 def settled(rows: Prediction, c: Configuration, outcome: Outcome) -> Prediction:

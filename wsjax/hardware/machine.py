@@ -30,8 +30,9 @@ logarithm), in [span] what the measured table held, and in [spread] how far pred
 
 import tomllib
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from functools import partial
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ class Hardware:
             span = {name: known for name, known in span.items() if name != "dma_warps"}
         return Head(self.residual, tuple((name, *known) for name, known in span.items()))
 
-    @property
+    @cached_property
     def span_numbers(self) -> dict[str, list[int]]:
         """The `span` with codes for words."""
         return {name: [COLUMNS[name].number(x) for x in known] for name, known in self.span.items()}
@@ -157,7 +158,24 @@ def load_hardware(name_or_path: str | Path | Hardware) -> Hardware:
             f"not {type(name_or_path).__name__}; machines: {', '.join(hardware_names())}"
         )
     path = _find(name_or_path)
-    return parse_hardware(_read(path), str(path))
+    known = _known.get(path)
+    if known is None or any(_read(file) != text for file, text in known[0].items()):
+        texts: dict[Path, str] = {}
+        token = _texts.set(texts)
+        try:
+            known = _known[path] = (texts, parse_hardware(_read(path), str(path)))
+        finally:
+            _texts.reset(token)
+    machine = known[1]
+    given = {part.name: getattr(machine, part.name) for part in fields(machine)}
+    own = {name: dict(value) for name, value in given.items() if isinstance(value, dict)}
+    return replace(machine, **own)
+
+
+_known: dict[Path, tuple[dict[Path, str], Hardware]] = {}
+"""Machines by their files, with the texts of all files that were read for each."""
+_texts: ContextVar[dict[Path, str] | None] = ContextVar("texts", default=None)
+"""Where to note the texts that are read."""
 
 
 def parse_hardware(text: str, where: str = "hardware") -> Hardware:
@@ -258,7 +276,10 @@ def _find(name_or_path: str | Path, beside: Path | None = None) -> Path:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
+        if (texts := _texts.get()) is not None:
+            texts[path] = text
+        return text
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputError(

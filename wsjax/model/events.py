@@ -32,6 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from wsjax import kept
 from wsjax.model.arithmetic import Number, Truth
 from wsjax.schema import SCHEDULES
 
@@ -269,7 +270,7 @@ def _after(pipeline: Pipeline, carry: Carry, steps: int, unroll: int = 1) -> Car
     ]
 
 
-@partial(jax.jit, static_argnames="steps")
+@partial(kept.jit, static_argnames=("steps",))
 def played(
     pipeline: Pipeline, carry: Carry, steps: int, varying: Mapping[str, Number] | None = None
 ) -> tuple[Carry, Events]:
@@ -284,19 +285,19 @@ def played(
     return lax.scan(advance, carry, dict(varying or {}), length=steps)
 
 
-@jax.jit
+@kept.jit
 def _advance(queue: Pipeline, carry: Carry) -> Carry:
     return jax.vmap(partial(_after, steps=QUEUE_STEPS))(queue, carry)
 
 
-@jax.jit
+@kept.jit
 def _begin(queue: Pipeline) -> tuple[Pipeline, Number, Carry]:
     once, repeats = jax.vmap(isolate)(queue)
     carry = jax.vmap(lambda like: start_carry(MAX_STAGES, like))(queue.compute_us)
     return once, repeats, carry
 
 
-_finish = jax.jit(outcome)
+_finish = kept.jit(outcome)
 
 
 def simulate_queue(queue: Pipeline) -> Outcome:

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from wsjax import kept
 from wsjax.model.arithmetic import Number, Truth
 from wsjax.model.events import (
     PINGPONG,
@@ -238,7 +239,7 @@ class _Slots(NamedTuple):
     """Which rows left because they were done."""
 
 
-@partial(jax.jit, static_argnames=("depth",))
+@partial(kept.jit, static_argnames=("depth",))
 def solve(queue: Pipeline, rows: Number, depth: int) -> tuple[Outcome, Bool[Array, " queue"]]:
     """The first `rows` pipelines of a queue (arrays of one length, rings of at most `depth` slots).
 

@@ -319,6 +319,10 @@ def _cells(column: Column, values: "pd.Series") -> Cells:
         blank = np.asarray([*map(_is_blank, words), True])[positions]
         numbers = np.asarray([*known, -1], dtype=np.int64)[positions]
         return Cells(np.maximum(numbers, 0), blank, (numbers < 0) & ~blank, np.zeros_like(blank))
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
+        whole, none = values.to_numpy(), np.zeros(len(values), dtype=bool)
+        outside = (whole < column.minimum) | (whole > column.maximum)
+        return Cells(np.where(outside, 1, whole).astype(np.int64), none, none, outside)
     blank = values.isna().to_numpy(dtype=bool)
     kept = np.asarray(values) if isinstance(values.dtype, pd.CategoricalDtype) else values
     types = pd.api.types
