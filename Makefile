@@ -4,13 +4,14 @@
 # make ray    sweeps on a Ray cluster of two workers (minutes)
 # make kill   kill sweeps at 20 random moments, resume them, compare bytes (minutes)
 # make crosscheck   four ways to the paper's optima (minutes)
+# make autotuners   the hooks of wsjax.triton with the real Triton and Kernel Tuner
 # make plan-curve   error after planned rows and after random ones (needs TABLES; minutes)
 # make browser   use the pages of reports in a browser (needs chromium; minutes)
 # make calibrate TABLES=DIR   remake the H200 calibrations from the measured tables in DIR
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench ray kill crosscheck browser plan-curve calibrate clean
+.PHONY: demo test bench ray kill crosscheck autotuners browser plan-curve calibrate clean
 
 demo: .venv/ready
 	$(BIN)/wsjax sweep sweeps/quickstart.toml
@@ -33,6 +34,10 @@ kill: .venv/ready-dev
 
 crosscheck: .venv/ready-dev
 	PYTHONPATH=tests/support $(BIN)/python tests/slow/crosscheck.py
+
+autotuners: .venv/ready-dev
+	$(BIN)/python -m pip install --quiet --group autotuners
+	$(BIN)/python tests/slow/autotuners.py
 
 browser: .venv/ready-dev
 	$(BIN)/python -m pip install --quiet --group browser

@@ -24,6 +24,7 @@ ORDER = (
     "engine",
     "importers",
     "predictions",
+    "triton",
     "sweeps",
     "fit",
     "search",

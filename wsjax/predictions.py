@@ -70,11 +70,23 @@ def predict(
 
 
 class Described(NamedTuple):
-    """Rows' configurations on the machine, their prediction, and the columns that it becomes."""
+    """Rows' configurations on the machine, and their prediction; what measurements say of it (see
+    `hardware.backing`), and which rows lack a value."""
 
     configurations: Configuration
     prediction: Any
-    columns: "dict[str, pa.Array]"
+    backing: dict[str, Any]
+    incomplete: np.ndarray
+
+    def columns(self) -> "dict[str, pa.Array]":
+        """The columns that it becomes."""
+        return tables.prediction_columns(
+            self.prediction, incomplete=self.incomplete, **self.backing
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The first row, which lacks nothing, as plain values."""
+        return tables.record(self.prediction, **self.backing)
 
 
 def _predicted(frame: Any, machine: Hardware, precision: str) -> tuple[Any, Described]:
@@ -97,7 +109,8 @@ def _predicted(frame: Any, machine: Hardware, precision: str) -> tuple[Any, Desc
     if translated is None:
         schema.warn_of_misspelling(given)
     found = described(rows, machine, precision)
-    ours = {schema.prediction_name(name, given): column for name, column in found.columns.items()}
+    columns = found.columns()
+    ours = {schema.prediction_name(name, given): column for name, column in columns.items()}
     append = tables.append if tables.is_arrow(frame) else tables.append_to_frame
     return append(frame, ours), found
 
@@ -113,8 +126,7 @@ def described(rows: schema.Rows, machine: Hardware, precision: str = "float64") 
     c = hardware_.resolve(rows.columns, machine)
     prediction = _evaluate(c, rows, machine, precision)
     backing = hardware_.backing(machine, c, prediction)
-    columns = tables.prediction_columns(prediction, incomplete=rows.incomplete, **backing)
-    return Described(c, prediction, columns)
+    return Described(c, prediction, backing, rows.incomplete)
 
 
 def _evaluate(c: Configuration, rows: schema.Rows, machine: Hardware, precision: str) -> Any:
@@ -167,7 +179,7 @@ def predict_table(
     except InputError as error:
         raise InputError([f"{source}: {problem}" for problem in error.problems]) from None
     tables.write_table(predicted, out, tables.metadata([machine]))
-    beyond = np.asarray(found.columns["extrapolated"])
+    beyond = found.backing["extrapolated"]
     if not beyond.any():
         return len(beyond), ""
     why = hardware_.extrapolation(machine, found.configurations._asdict())

@@ -123,6 +123,10 @@ def test_rates_are_rounded_as_in_programs():
     np.testing.assert_array_equal(tflops_of_few(c, times), compiled(rate, rows, *sizes, times))
 
 
+def test_numbers_of_python():
+    assert Tape(lambda pair: pair[0] * 2.0 + pair[1])(1, (0.5, 3)) == [4.0]
+
+
 def test_no_rows():
     inputs, _ = batch.columns(random_columns(5, 3), load_hardware("h200"))
     none = Tape(fields_of)(0, inputs.take(np.s_[:0]), form=Form())

@@ -310,3 +310,16 @@ def test_a_row_that_tma_cannot_take_has_no_time_unless_it_was_measured(capsys):
     options = ["-m", "512", "-n", "512", "-k", "2047", "--tile", "128x128x64"]
     assert main(["predict", *options, "--hardware", "h200"]) == 2
     assert "k = 2047 puts rows of A 4,094 B and B 4,094 B apart" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("machine", ["h200", "a6000-paper"])
+@pytest.mark.parametrize("stages", [2, 4, 40])
+def test_a_record_is_the_first_row_of_the_columns(machine, stages):
+    from wsjax import predictions, schema, tables
+    from wsjax.hardware import load_hardware
+
+    given = {"m": 4096, "n": 4096, "k": 4096, "block_m": 128, "block_n": 128, "block_k": 64}
+    columns = {name: np.asarray([value]) for name, value in (given | {"stages": stages}).items()}
+    row = schema.Rows(columns, np.zeros(1, dtype=bool), None)
+    found = predictions.described(row, load_hardware(machine))
+    assert found.record() == tables.rows(found.columns(), [0])[0]

@@ -84,7 +84,7 @@ def _predict_one(
 ) -> int:
     import numpy as np
 
-    from wsjax import predictions, schema, tables
+    from wsjax import predictions, schema
     from wsjax.hardware import load_hardware, resolve_one
 
     machine, numbers, _ = gather(
@@ -96,7 +96,7 @@ def _predict_one(
     row = schema.Rows(columns, np.zeros(1, dtype=bool), None)
     with telling("predicting the kernel", quiet=as_json):
         found = predictions.described(row, machine, precision)
-    record = tables.rows(found.columns, [0])[0]
+    record = found.record()
     if as_json:
         show_json(record)
     configuration = resolve_one(numbers, machine)

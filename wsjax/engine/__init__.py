@@ -8,8 +8,9 @@ given by their numbers (`Candidates`), which are made on the device. Both go the
    prediction (`predict_row`: legality, durations, closed form), vmapped and compiled for chunks of
    a few fixed sizes; the number of rows never makes a program, only which columns vary (`Form`).
    Terms of parameters that are neutral in all rows are left out.
-3. `batch`: chunks through the programs on two host threads; rows whose closed form is not proved
-   are queued by ring depth and solved by jumps, what these leave is scanned.
+3. `batch`: chunks through the programs on two host threads, a few rows through the same functions
+   as NumPy operations, which start at once (`tapes`); rows whose closed form is not proved are
+   queued by ring depth and solved by jumps, what these leave is scanned.
 
 **What calls it.** `wsjax.predictions`, `wsjax.sweeps`, `wsjax.search`, `wsjax.portfolio`,
 `wsjax.fit`, `wsjax.timelines`.
@@ -58,6 +59,7 @@ from wsjax.engine.rows import (
     on_one_device,
     shape_of,
 )
+from wsjax.engine.tapes import Tape
 
 kept.keep_compiled()
 
@@ -72,6 +74,7 @@ __all__ = [
     "Columns",
     "Inputs",
     "Shape",
+    "Tape",
     "assemble",
     "axes_of",
     "bracket",

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
+from wsjax import kept
 from wsjax.engine.programs import WIDE, Column, Inputs, Packed, floats, in_single, unpack
 from wsjax.hardware import Head, out_of_span
 from wsjax.model import (
@@ -47,7 +48,7 @@ def factor_of(i: Inputs, time_us: Column, head: Head) -> Column:
     return learned(head, i.configuration, i.machine, time_us)
 
 
-@partial(jax.jit, static_argnames="head", compiler_options=WIDE)
+@partial(kept.jit, static_argnames=("head",), compiler_options=WIDE)
 def factors(packed: Packed, times_us: Num[Array, " rows"], head: Head) -> Float[Array, " rows"]:
     """The `learned` factors of a chunk, of times that are alone or the first of a pair; of
     `UNPROVED` ones 1."""

@@ -19,6 +19,7 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Int8, Num
 
+from wsjax import kept
 from wsjax.hardware import PARAMETERS, Parameters
 from wsjax.model import (
     COOPERATIVE,
@@ -315,10 +316,10 @@ def _some(packed: Packed, fields: tuple[str, ...], form: Form) -> dict[str, Any]
     return {name: columns[name] for name in fields}
 
 
-_many = jax.jit(_some, static_argnames=("fields", "form"), compiler_options=WIDE)
+_many = kept.jit(_some, static_argnames=("fields", "form"), compiler_options=WIDE)
 
 
-@partial(jax.jit, static_argnames=("fields", "form"), compiler_options=WIDE)
+@partial(kept.jit, static_argnames=("fields", "form"), compiler_options=WIDE)
 def _pair(packed: Packed, fields: tuple[str, str], form: Form) -> Any:
     columns = _fields(packed, form)
     first, second = (columns[name] for name in fields)
@@ -357,7 +358,7 @@ def _flop(c: Configuration) -> Column:
     return 2.0 * c.m * c.n * c.k * c.batch
 
 
-@jax.jit
+@kept.jit
 def _rates(packed: Packed, times_us: Num[Array, " rows"]) -> Float[Array, " rows"]:
     """The `tflops` of a chunk, of times that are alone or the first of a pair."""
     inputs = unpack(packed)

@@ -55,14 +55,15 @@ class Tape:
 
     def __call__(self, rows: int, *arguments: Any, **static: Any) -> Any:
         leaves, tree = jax.tree.flatten(arguments)
-        kinds = tuple(np.asarray(x).dtype for x in leaves)
+        leaves = [np.asarray(x)[()] for x in leaves]
+        kinds = tuple(x.dtype for x in leaves)
         key = (tree, kinds, *static.items())
         with self._lock:
             if key not in self._loaded:
                 self._loaded[key] = _Loaded(partial(self._function, **static), tree, kinds)
         loaded = self._loaded[key]
         if rows == 0:
-            one = [np.ones(1, x.dtype) if np.ndim(x) else x for x in map(np.asarray, leaves)]
+            one = [np.ones(1, x.dtype) if np.ndim(x) else x for x in leaves]
             none = [np.ravel(x)[:0] for x in loaded.run(one)]
             return jax.tree.unflatten(loaded.structure, none)
         results: list[np.ndarray] = []

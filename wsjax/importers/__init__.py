@@ -39,6 +39,7 @@ from wsjax.importers.columns import joined, parse_mapping
 from wsjax.importers.formats import FORMATS
 from wsjax.importers.formats.plain import TRACED, pieces
 from wsjax.importers.formats.plain import columns as column_names
+from wsjax.importers.formats.triton import SETTINGS as TRITON_SETTINGS
 from wsjax.importers.outcome import REASONS, Report, counts
 from wsjax.importers.reading import (
     READ,
@@ -55,6 +56,7 @@ from wsjax.importers.reading import (
 )
 from wsjax.importers.source import open_source
 from wsjax.importers.texts import MALFORMED
+from wsjax.importers.values import dtype as dtype_word
 
 __all__ = [
     "FORMATS",
@@ -63,11 +65,13 @@ __all__ = [
     "REASONS",
     "TIME",
     "TRACED",
+    "TRITON_SETTINGS",
     "Imported",
     "Report",
     "column_names",
     "convert",
     "counts",
+    "dtype_word",
     "has_times",
     "import_table",
     "is_measured",

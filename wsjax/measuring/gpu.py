@@ -33,7 +33,7 @@ Launch = Callable[[], Any]
 """Queues the kernel."""
 
 
-@triton.jit
+@triton.jit  # pyright: ignore[reportAttributeAccessIssue]
 def _clocks(out):
     """Each SM's cycle counter and the global timer (ns), at 2 i and 2 i + 1 of SM i."""
     sm = tl.inline_asm_elementwise("mov.u32 $0, %smid;", "=r", [], tl.int32, False, 1)
@@ -67,7 +67,7 @@ class GpuEngine:
             "smem_bytes_per_sm": properties.shared_memory_per_block_optin,
             "l2_bytes": properties.L2_cache_size,
             "cuda": torch.version.cuda,
-            "triton": triton.__version__,
+            "triton": triton.__version__,  # pyright: ignore[reportAttributeAccessIssue]
         }
 
     def prepare(self, row: Mapping[str, Any]) -> Callable[..., Launch]:

@@ -17,7 +17,7 @@ from wsjax.measuring.gpu import GpuEngine, Launch
 from wsjax.measuring.worker import UnsupportedError
 
 
-@triton.jit(do_not_specialize=["group_m"])
+@triton.jit(do_not_specialize=["group_m"])  # pyright: ignore[reportAttributeAccessIssue]
 def gemm(
     a,
     b,

@@ -55,8 +55,8 @@ is compiled; `wsjax.timelines` for its events one by one.
 
 from wsjax.model.arithmetic import divides
 from wsjax.model.bounds import RELAXED, Family, family_bound_us
+from wsjax.model.closed import Slopes, exchange_us, isolated, lower_bound, slopes
 from wsjax.model.closed import closed as closed_form
-from wsjax.model.closed import exchange_us, isolated, lower_bound, slopes
 from wsjax.model.costs import Machine
 from wsjax.model.durations import ctas_per_sm, kernel
 from wsjax.model.events import (
@@ -94,6 +94,7 @@ __all__ = [
     "Machine",
     "Outcome",
     "Pipeline",
+    "Slopes",
     "closed_form",
     "correction",
     "ctas_per_sm",

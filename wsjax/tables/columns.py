@@ -122,6 +122,30 @@ def prediction_columns(
     return columns
 
 
+def record(
+    prediction: Any,
+    *,
+    extrapolated: np.ndarray,
+    interval: tuple[np.ndarray, np.ndarray] | None = None,
+) -> dict[str, Any]:
+    """The first row of `prediction_columns` as plain values, without Arrow."""
+    legal = not prediction.reason[0]
+    choices = {"limiter": LIMITERS, "method": METHODS, "reason": REASONS}
+    found: dict[str, Any] = {}
+    for name in PREDICTION_COLUMNS:
+        if name in ("extrapolated", "legal"):
+            found[name] = legal if name == "legal" else bool(extrapolated[0])
+            continue
+        value = getattr(prediction, name)[0].item()
+        if name in choices:
+            found[name] = choices[name][value] if value >= 0 else None
+        else:
+            found[name] = value if legal or isinstance(value, int) else None
+    for name, values in zip(INTERVAL_COLUMNS, interval or (), strict=False):
+        found[name] = float(values[0]) if legal else None
+    return found
+
+
 def with_interval(columns: Mapping[str, "pa.Array"]) -> dict[str, "pa.Array"]:
     """Prediction columns with those of an interval, empty where the machine has none."""
     import pyarrow as pa

@@ -25,11 +25,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from wsjax import engine, schema
+from wsjax.engine import Inputs
 from wsjax.errors import gather
 from wsjax.hardware import INF, PARAMETERS, Hardware, Parameters, load_hardware, resolve_one
 from wsjax.model import (
     DURATIONS,
     Pipeline,
+    Slopes,
     closed_form,
     ctas_per_sm,
     exchange_us,
@@ -39,7 +41,7 @@ from wsjax.model import (
     slopes,
 )
 from wsjax.schema import DEEPEST_RING, DTYPE_BYTES, SCHEDULES, WRITES, Configuration, deepest_stages
-from wsjax.timelines.timeline import Timeline, kernel_times, numbers_of, one_row, timeline
+from wsjax.timelines.timeline import Timeline, kernel_times, one_row, timeline
 
 MORE = 0.1
 """The finite step of a parameter."""
@@ -200,25 +202,35 @@ def _times_us(
     return engine.times_us(configurations, machine, overrides)
 
 
-def elasticities(t: Timeline, machine: Hardware, names: list[str]) -> dict[str, float]:
-    """d log time / d log parameter of one configuration, by the parameters' names."""
-    row = numbers_of(one_row(t.configuration, machine))
-    counts = t.path.counts if t.complete else _closed_counts(t.pipeline)
-    values = np.array([getattr(machine.parameters, name) for name in names])
+def _along(
+    i: Inputs, counts: dict[str, Any], direction: dict[str, Any], neutral: tuple[str, ...]
+) -> Any:
+    """How fast a time changes as parameters do in a direction, on a path of known events."""
+    machine = engine.without(i.machine, neutral)
+    c = engine.floats(i.configuration)
 
-    def time_us(values: Any) -> Any:
-        changed = dict(zip(names, values, strict=True))
-        parameters = row.machine.parameters._replace(**changed)
-        times = kernel(row.configuration, row.machine._replace(parameters=parameters))
+    def time_us(changed: dict[str, Any]) -> Any:
+        times = kernel(c, machine._replace(parameters=machine.parameters._replace(**changed)))
         path_us = sum(counts[name] * getattr(times.full, name) for name in DURATIONS)
         return times.launch_us + exchange_us(times.full, times.first, times.last) + path_us
 
-    def along(direction: Any) -> Any:
-        return jax.jvp(time_us, (jnp.asarray(values),), (direction,))[1]
+    held = {name: getattr(machine.parameters, name) for name in direction}
+    return jax.jvp(time_us, (held,), (direction,))[1]
 
-    with jax.enable_x64(True):
-        # All but the directions are constants of this program, which makes it quick to compile.
-        gradient = np.asarray(jax.jit(jax.vmap(along))(jnp.eye(len(names))))
+
+_along_tape = engine.Tape(_along)
+
+
+def elasticities(t: Timeline, machine: Hardware, names: list[str]) -> dict[str, float]:
+    """d log time / d log parameter of one configuration, by the names of parameters, which are all
+    that are not neutral."""
+    row = jax.tree.map(lambda x: np.ravel(x)[0], one_row(t.configuration, machine))
+    counts = t.path.counts if t.complete else _closed_counts(t.pipeline)
+    values = np.array([getattr(machine.parameters, name) for name in names])
+    directions = dict(zip(names, np.eye(len(names)), strict=True))
+    neutral = tuple(name for name in Parameters._fields if name not in names)
+    counts = {name: np.float64(counts[name]) for name in DURATIONS}
+    gradient = _along_tape(len(names), row, counts, directions, neutral=neutral)
     elasticity = gradient * values / (t.time_us or 1.0)
     return dict(zip(names, elasticity.tolist(), strict=True))
 
@@ -279,13 +291,22 @@ def _fitted(name: str, c: Configuration, machine: Hardware) -> Variant:
     return Variant(name, c)
 
 
+def _of_once(p: Pipeline) -> Slopes:
+    return slopes(isolate(p)[0])
+
+
+_slopes_tape = engine.Tape(_of_once)
+
+
+def _slopes(p: Pipeline) -> Slopes:
+    """The slopes of a pipeline, as Python numbers."""
+    return Slopes(*(x.item() for x in _slopes_tape(1, p)))
+
+
 def period_us(p: Pipeline) -> float:
     """The mean time of a step in a long mainloop: of its load, its compute or its ring slot."""
-    with jax.enable_x64(True):
-        once, _ = isolate(p)
-        q = slopes(once)
-        width = jnp.maximum(q.depth - q.in_flight, 1.0)
-        return float(q.period + jnp.maximum(q.window_gain, 0.0) / width)
+    q = _slopes(p)
+    return q.period + max(q.window_gain, 0.0) / max(q.depth - q.in_flight, 1.0)
 
 
 def resources(t: Timeline, machine: Hardware) -> tuple[Resource, ...]:
@@ -299,18 +320,15 @@ def resources(t: Timeline, machine: Hardware) -> tuple[Resource, ...]:
             alone = _alone(t.configuration, machine, present)
             us = alone.compute_us if side == "compute" else _load_us(alone)
             step_us[name] = us * (1.0 if name == "DRAM" else slowdown)
-    with jax.enable_x64(True):
-        q = slopes(isolate(p)[0])
-        width = float(jnp.maximum(q.depth - q.in_flight, 1.0))
-        held_us = 0.0 if bool(q.in_flight) else p.compute_us
-        step_us["ring"] = (float(q.landing) + p.load_latency_us + held_us) / width
+    q = _slopes(p)
+    held_us = 0.0 if q.in_flight else p.compute_us
+    step_us["ring"] = (q.landing + p.load_latency_us + held_us) / max(q.depth - q.in_flight, 1.0)
     ordered = sorted(step_us.items(), key=lambda item: -item[1])
     return tuple(Resource(name, us, period - us) for name, us in ordered if us > 0)
 
 
 def _load_us(p: Pipeline) -> float:
-    with jax.enable_x64(True):
-        return float(slopes(isolate(p)[0]).load)
+    return _slopes(p).load
 
 
 def _alone(c: Configuration, machine: Hardware, present: list[str]) -> Pipeline:
@@ -320,8 +338,7 @@ def _alone(c: Configuration, machine: Hardware, present: list[str]) -> Pipeline:
         name: values[name] if name in present or name in KEPT else parameter.neutral
         for name, parameter in PARAMETERS.items()
     }
-    with jax.enable_x64(True):
-        return kernel_times(one_row(c, replace(machine, parameters=Parameters(**left)))).full
+    return kernel_times(one_row(c, replace(machine, parameters=Parameters(**left)))).full
 
 
 def _clock(c: Configuration, machine: Hardware) -> float:
@@ -332,22 +349,27 @@ def _clock(c: Configuration, machine: Hardware) -> float:
         softness=0.0, dram_softness=0.0, spill_throughput_bytes_per_us=INF
     )
     rest = hard._replace(clock_drop=0.0)
-    with jax.enable_x64(True):
-        slow, fast = (
-            kernel_times(one_row(c, replace(machine, parameters=x))).full.compute_us
-            for x in (hard, rest)
-        )
+    slow, fast = (
+        kernel_times(one_row(c, replace(machine, parameters=x))).full.compute_us
+        for x in (hard, rest)
+    )
     return slow / fast if fast else 1.0
+
+
+def _raster(i: Inputs) -> tuple[Any, ...]:
+    c = engine.floats(i.configuration)
+    r = raster_of(c, i.machine.facts, ctas_per_sm(c, i.machine))
+    return r.waves, r.active_last, r.tiles, r.ctas_per_sm, r.active
+
+
+_raster_tape = engine.Tape(_raster)
 
 
 def waves(t: Timeline, machine: Hardware) -> Waves:
     """The waves of a kernel, and their tail."""
-    with jax.enable_x64(True):
-        row = numbers_of(one_row(t.configuration, machine))
-        c, m = row.configuration, row.machine
-        r = raster_of(c, m.facts, ctas_per_sm(c, m))
-        count, last, tiles = int(r.waves), int(r.active_last), float(r.tiles)
-        slots = max(int(m.facts.sms * r.ctas_per_sm), int(r.active))
+    found = _raster_tape(1, one_row(t.configuration, machine))
+    count, last, tiles, ctas_per_sm, active = (int(x[0]) for x in found)
+    slots = max(machine.facts.sms * ctas_per_sm, active)
     idle = 1.0 - tiles / (count * slots)
     return Waves(count, slots, last, idle, idle * (t.time_us - t.figures["launch_us"]))
 

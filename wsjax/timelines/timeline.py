@@ -123,18 +123,20 @@ def one_row(c: Configuration, machine: Hardware) -> Inputs:
     return engine.columns(Configuration(*(np.full(1, x) for x in c)), machine)[0]
 
 
-def numbers_of(inputs: Inputs) -> Inputs:
-    """The columns of one row as Python numbers."""
-    return jax.tree.map(lambda x: float(np.asarray(x).flat[0]), inputs)
+def _times(i: Inputs) -> KernelTimes:
+    waves = kernel(engine.floats(i.configuration), i.machine)
+    each = waves.full, waves.first, waves.last
+    alone = (isolated(p._replace(tiles=1))[0].end_us for p in each)
+    return KernelTimes(*each, waves.launch_us, *alone)
+
+
+_tape = engine.Tape(_times)
 
 
 def kernel_times(inputs: Inputs) -> KernelTimes:
-    """The durations of one row, op by op: compiling them takes longer. Needs float64."""
-    row = numbers_of(inputs)
-    waves = kernel(row.configuration, row.machine)
-    full, first, last = (numbers(p) for p in (waves.full, waves.first, waves.last))
-    alone = [float(isolated(p._replace(tiles=1))[0].end_us) for p in (full, first, last)]
-    return KernelTimes(full, first, last, float(waves.launch_us), alone[0], alone[1], alone[2])
+    """The durations of one row."""
+    full, first, last, *rest = _tape(1, inputs)
+    return KernelTimes(numbers(full), numbers(first), numbers(last), *(float(x[0]) for x in rest))
 
 
 def trace(hardware: str | Path | Hardware = "h200", **columns: Any) -> Timeline:
@@ -165,8 +167,8 @@ def timeline(c: Configuration, machine: Hardware, *, ran: bool = False) -> Timel
         raise InputError(f"illegal: {schema.why(figures['reason'], c, machine.facts)}")
     if schema.undivided(c).split_k is not None:
         raise InputError("timeline: kernels that divide output tiles are not drawn; take split_k 1")
+    times = kernel_times(one_row(c, machine))
     with jax.enable_x64(True):
-        times = kernel_times(one_row(c, machine))
         played = play(times.full, MOST_STEPS)
         exchange = _exchange(times)
     shifted = shift(times.full, played, exchange)
