@@ -46,7 +46,7 @@ CALIBRATED = {"h200", "h200-gluon", "h200-cutlass"}
 
 def test_shipped_machines():
     nvidia = {"a100-sxm", "a100-pcie", "a6000", "b200", "gh200", "h100-sxm", "h20", "h800"}
-    names = nvidia | {"a6000-paper", "l40", "l40s", "mi300x", "rtx-4090", "toy"}
+    names = nvidia | {"a6000-paper", "h100-triton", "l40", "l40s", "mi300x", "rtx-4090", "toy"}
     assert set(hardware_names()) == names | CALIBRATED | {"h200-datasheet"}
     for name in hardware_names():
         machine = load_hardware(name)

@@ -359,7 +359,8 @@ def test_autoheuristic(tmp_path):
     first = row(found)
     assert (first["m"], first["k"], first["n"], first["layout"]) == (16, 512, 1024, "nt")
     assert (first["block_m"], first["block_k"], first["block_n"]) == (16, 32, 64)
-    assert (first["stages"], first["math_warps"], first["time_us_measured"]) == (2, 2, 10.0)
+    assert (first["stages"], first["math_warps"], first["time_us_measured"]) == (3, 2, 10.0)
+    assert (first["group_m"], first["mma_in_flight"], first["schedule"]) == (8, 1, "serial")
     assert found.table["dtype_in"].tolist()[:3] == ["bf16", "tf32", "fp32"]
     assert found.table["layout"].tolist()[1] == "nn"
     assert row(imported(tmp_path, heuristic(9)))["stages"] == 3

@@ -43,7 +43,7 @@ from wsjax.engine.tapes import Tape
 from wsjax.errors import WsjaxError
 from wsjax.hardware import Hardware, Head, check_rates
 from wsjax.model import SERIAL, Machine, Outcome, Pipeline, simulate_queue, solve
-from wsjax.schema import DTYPE_BYTES, METHODS, Configuration, Facts, undivided
+from wsjax.schema import DTYPE_BYTES, METHODS, Configuration, Facts, compiled, undivided
 
 CHUNKS = (8_192, 65_536, 131_072)
 THREADS = 2
@@ -221,6 +221,7 @@ def columns(
     sizes = np.asarray(DTYPE_BYTES)
     rates = np.asarray(hardware.rates)
     dtype_in, dtype_out = configurations.dtype_in, configurations.dtype_out
+    facts = compiled(facts)
     machine = Machine(facts, parameters, sizes[dtype_in], sizes[dtype_out], rates[dtype_in])
     legal = False if legal_override is None else legal_override
     inputs = jax.tree.map(np.asarray, Inputs(undivided(configurations), machine, legal))

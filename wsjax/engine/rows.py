@@ -29,6 +29,7 @@ from wsjax.schema import (
     Configuration,
     Facts,
     Product,
+    compiled,
     complete,
 )
 from wsjax.spec import split
@@ -177,7 +178,7 @@ def base_of(hardware: Hardware, constants: Columns) -> Base:
     whole = {name for name in DIVIDING if constants.get(name) == DEFAULTS[name]}
     base = Base(
         {name: np.asarray(value) for name, value in constants.items() if name not in whole},
-        jax.tree.map(np.int64, hardware.facts),
+        jax.tree.map(np.int64, compiled(hardware.facts)),
         jax.tree.map(np.float64, hardware.parameters),
         np.asarray(DTYPE_BYTES),
         np.asarray(hardware.rates),

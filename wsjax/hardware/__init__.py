@@ -13,6 +13,7 @@ from wsjax.hardware.intervals import (
     resolve_one,
     spread,
 )
+from wsjax.hardware.kernels import KERNELS
 from wsjax.hardware.machine import (
     BASIS_KEYS,
     FACTS,
@@ -34,6 +35,7 @@ __all__ = [
     "FACTS",
     "FEATURES",
     "INF",
+    "KERNELS",
     "LIMIT",
     "PARAMETERS",
     "Errors",

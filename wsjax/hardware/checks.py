@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wsjax.errors import nearest
+from wsjax.hardware.kernels import KERNELS
 from wsjax.hardware.parameters import PARAMETERS
 from wsjax.schema import COLUMNS, shown
 
@@ -47,10 +48,10 @@ def read_table(
 
 
 def fact(key: str, value: Any) -> str:
-    """A whole number of at least 1, or 0 where the epilogue needs no buffer."""
+    """A whole number of at least 1, or 0 for what a machine does without."""
     if type(value) is not int:
         return f"expected a whole number, not {shown(value)}{_plainly(value, int)}"
-    minimum = 0 if key in ("epilogue_smem_bytes_max", "cutlass_raster") else 1
+    minimum = 0 if key in ("epilogue_smem_bytes_max", "cutlass_raster", "pipelined") else 1
     if minimum <= value <= LARGEST:
         return ""
     return f"{value} is out of range; nearest valid: {max(minimum, min(value, LARGEST))}"
@@ -134,6 +135,11 @@ def interval(key: str, value: Any) -> str:
 def basis(key: str, value: Any) -> str:
     """ "flops" or "bytes"."""
     return "" if value in BASES else f"{shown(value)} is no basis{nearest(value, BASES)}"
+
+
+def kernels(key: str, value: Any) -> str:
+    """A family of kernels."""
+    return "" if value in KERNELS else f"{shown(value)} is no family{nearest(value, KERNELS)}"
 
 
 def boolean(key: str, value: Any) -> str:

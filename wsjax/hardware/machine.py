@@ -22,7 +22,9 @@ A file needs `sms`, `smem_bytes_per_sm` and `warp_size`; every other value has a
 `base = "NAME|FILE.toml"` takes over another machine, but for what the file says itself: top-level
 keys, and single entries of [parameters], [family], [peak_flop_per_us] and [compute_ratio]; where it
 changes any of these, not [residual].
-`like = "NAME|FILE.toml"` takes over only parameters, scaled by what facts differ. A calibrated file
+`like = "NAME|FILE.toml"` takes over only parameters, scaled by what facts differ. `kernels =
+"triton_async"` gives the facts of a family of kernels (`wsjax.hardware.kernels`) but for those that
+the file says itself. A calibrated file
 says in [calibration] where its values come from, in [standard_errors] how sure they are (of the
 logarithm), in [span] what the measured table held, and in [spread] how far predictions were off
 (`wsjax.intervals`), and may have a learned correction in [residual] (`wsjax.hardware.residual`).
@@ -38,6 +40,7 @@ from typing import Any
 
 from wsjax.errors import InputError, nearest
 from wsjax.hardware import checks
+from wsjax.hardware.kernels import facts_of
 from wsjax.hardware.parameters import INF, Parameters
 from wsjax.hardware.peaks import DataSheet, Peaks, beyond, ceilings, filled, ratios, scaled
 from wsjax.hardware.residual import Head, Residual, read_residual
@@ -225,7 +228,10 @@ def _parse(text: str, where: str, depth: int) -> Hardware:
         )
     if problems:
         raise InputError(problems)
-    facts = Facts(**{name: top.pop(name) for name in FACTS if name in top})
+    told = {name: top.pop(name) for name in FACTS if name in top}
+    if kernels := top.pop("kernels", ""):
+        told = facts_of(kernels, told.get("mma_warps", 1)) | told
+    facts = Facts(**told)
     peaks = Peaks(**{name: top.pop(name) for name in Peaks._fields if name in top})
     top.setdefault("name", Path(where).stem)
     extends, like = top.pop("base", None), top.pop("like", None)
@@ -303,8 +309,11 @@ def _tables(text: str, where: str, depth: int) -> dict[str, Any]:
         raise InputError(f"{where}: base: these files extend each other; leave one base out")
     path = _find(base, Path(where).parent)
     below = _tables(_read(path), str(path), depth - 1)
-    if {*FACTS, *Peaks._fields, *MERGED, "compute_basis"} & own.keys():
+    if {*FACTS, *Peaks._fields, *MERGED, "compute_basis", "kernels"} & own.keys():
         below.pop("residual", None)
+    if "kernels" in own:
+        below.pop("pipelined", None)
+        below.pop("cutlass_raster", None)
     named = below | {"name": Path(where).stem} | own
     both = [key for key in MERGED if isinstance(below.get(key), dict) and key in own]
     extended = {key: below[key] | own[key] for key in both if isinstance(own[key], dict)}

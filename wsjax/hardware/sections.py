@@ -72,6 +72,7 @@ TOP = Section(
         "base": checks.name,
         "like": checks.name,
         "note": checks.text,
+        "kernels": checks.kernels,
         "calibrated": checks.boolean,
         "compute_basis": checks.basis,
     }

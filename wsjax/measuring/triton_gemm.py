@@ -1,7 +1,7 @@
 """A plain matrix product in Triton, which pipelines loads itself: for Ampere and later.
 
-A CTA computes one output tile (`serial`). `num_stages` counts the tile that is being multiplied
-too: a ring of `stages` loads ahead is num_stages = stages + 1.
+A CTA computes one output tile (`serial`). `stages` is what Triton calls num_stages: the steps under
+way, that which is being multiplied among them.
 """
 
 # pyright: reportMissingImports=false, reportIndexIssue=false, reportFunctionMemberAccess=false
@@ -74,7 +74,7 @@ class Engine(GpuEngine):
         strides_b = (row["n"], 1) if row["layout"][1] == "n" else (1, row["k"])
         sizes = (row["m"], row["n"], row["k"], *strides_a, *strides_b, row["group_m"])
         blocks = [row[f"block_{axis}"] for axis in "mnk"]
-        options = {"num_stages": row["stages"] + 1, "num_warps": row["math_warps"]}
+        options = {"num_stages": row["stages"], "num_warps": row["math_warps"]}
         blank = [self.blank(row, *shape) for shape in self.shapes(row)]
         self.check_fits(gemm.warmup(*blank, *sizes, *blocks, grid=(tiles,), **options))
         return lambda a, b, c: lambda: gemm[(tiles,)](a, b, c, *sizes, *blocks, **options)

@@ -50,6 +50,7 @@ from wsjax.model.events import COOPERATIVE, DURATIONS, PINGPONG, SERIAL, Pipelin
 from wsjax.model.raster import Raster, raster
 from wsjax.model.splits import Units, of_units, reduced, units
 from wsjax.model.traffic import Traffic, traffic
+from wsjax.model.warps import Warps, producer_warps, warps_of
 from wsjax.schema import OVERHEAD_REGISTERS, PROMOTED, SPLITK, Configuration, smem_bytes
 
 CLOCK_FLOP_PER_US = 1e9
@@ -65,8 +66,6 @@ SPILL_BYTES = 8.0
 TINY = 1e-30
 PROMOTED_DEPTH = 128.0
 """The depth of k after which CUTLASS's sm90 kernels promote fp8 sums: four MMAs of 32."""
-PRODUCER_WARPS = 4
-"""A serial kernel's producer: a warp group, of which one warp issues the loads."""
 
 
 class Kernel(NamedTuple):
@@ -120,6 +119,8 @@ class _Tile(NamedTuple):
     """The share of a step's MMAs that cannot be issued ahead."""
     epilogue_us: Number
     """From an output tile's last compute to C being stored, at the full clock."""
+    warps: Warps | None
+    """None where no kernel is pipelined."""
     early: Number
     """The share of a CTA's steps that softness slows: those after its ring has filled once."""
 
@@ -245,7 +246,7 @@ def ctas_per_sm(c: Configuration, machine: Machine) -> Number:
     smem = smem_bytes(c, facts, machine.in_bytes, machine.out_bytes)
     threads = c.math_warps * facts.warp_size
     registers = c.block_m * c.block_n * (1.0 + _promoted(c)) + OVERHEAD_REGISTERS * threads
-    launched = (c.math_warps + PRODUCER_WARPS) * registers
+    launched = (c.math_warps + producer_warps(facts)) * registers
     per_launched, per_smem = inverses(launched, smem)
     by_registers = floor_div(facts.registers_per_sm * c.math_warps, per_launched)
     fits = jnp.minimum(floor_div(facts.smem_bytes_per_sm, per_smem), by_registers)
@@ -290,6 +291,11 @@ def _step(
 
     compute_us = (tile.matrix_us + tile.fixed_us) * slowdown + tile.spilled_us
     shared_us = wave.ctas * compute_us
+    if tile.warps is not None:
+        busy_us = tile.matrix_us * tile.warps.units / jnp.minimum(tile.warps.units * wave.ctas, 1.0)
+        busy_us = jnp.maximum(wave.ctas * busy_us, tile.matrix_us + tile.fixed_us) * slowdown
+        pipelined_us = busy_us + wave.ctas * tile.spilled_us
+        shared_us = jnp.where(tile.warps.pipelined, pipelined_us, shared_us)
     ring_us = (load_us + latency_us + compute_us) * tile.per_stage
     short_us = (load_us + latency_us) * tile.per_depth
     bound_us = jnp.maximum(jnp.maximum(load_us, shared_us), jnp.maximum(ring_us, short_us))
@@ -337,11 +343,18 @@ def _tile(
     matrix_us += scaled(cost.paper, a_bytes + b_bytes)
     columns = c.block_n * jnp.where(halved, 0.5, 1.0)
     operands_us = scaled(cost.smem, mmas * (facts.mma_m + columns) * mma_bytes)
-    drain_us = scaled(p.drain_us, c.block_k * (1.0 / 64.0))
-    threads = c.math_warps * facts.warp_size
+    matrix_us = jnp.maximum(matrix_us, operands_us)
     promoted = _promoted(c)
+    drain_us = scaled(p.drain_us, c.block_k * (1.0 / 64.0))
+    drains = c.mma_in_flight != 1
+    registers = c.block_m * c.block_n * groups * (1.0 + promoted)
+    warps = warps_of(c, machine, cost)
+    if warps is not None:
+        matrix_us = jnp.where(warps.alone, warps.matrix_us, matrix_us)
+        drains, registers = drains | warps.alone, registers + warps.pointers
+    threads = c.math_warps * facts.warp_size
     room = (facts.max_registers_per_thread - OVERHEAD_REGISTERS) * threads
-    spilled = jnp.maximum(c.block_m * c.block_n * groups * (1.0 + promoted) - room, 0.0)
+    spilled = jnp.maximum(registers - room, 0.0)
     exposed = 1.0 - jnp.where(c.schedule == COOPERATIVE, promoted * p.promotion_hidden, 0.0)
     promotion_us = scaled(p.promotion_us, c.block_k * (1.0 / PROMOTED_DEPTH) * promoted * exposed)
 
@@ -355,17 +368,15 @@ def _tile(
         cost=cost,
         per_stage=inverse(c.stages),
         per_depth=jnp.where(one_in_flight, inverse(jnp.maximum(c.stages - 1.0, 1.0)), 0.0),
-        matrix_us=jnp.maximum(matrix_us, operands_us),
-        fixed_us=p.compute_startup_us
-        + p.sync_us
-        + jnp.where(c.mma_in_flight == 1, 0.0, drain_us)
-        + promotion_us,
+        matrix_us=matrix_us,
+        fixed_us=p.compute_startup_us + p.sync_us + jnp.where(drains, drain_us, 0.0) + promotion_us,
         box_us=scaled(cost.latency, t.box_bytes) + cluster_us,
         spilled_us=scaled(
             cost.spill, SPILL_BYTES * spilled * jnp.where(pingpong, 0.5, 1.0) * exposed
         ),
         unqueued=jnp.maximum(1.0 - p.mma_queue * per_mma, 0.0),
         epilogue_us=p.epilogue_startup_us + scaled(cost.store, tile_bytes) + direct_us,
+        warps=warps,
         early=jnp.maximum(1.0 - RING_SHARE * c.stages * (per_waves * r.per.k_tiles), 0.0),
     )
 

@@ -72,7 +72,9 @@ class Facts(NamedTuple):
     stage C, 0 where it writes straight from registers; by default the whole tile of C.
     ctas_per_sm_max: CTAs of a `serial` kernel that may share an SM. cutlass_raster: 1 where kernels
     choose their own tile order, as CUTLASS's do (see `wsjax.model`). cluster_ctas_max: CTAs of a
-    thread block cluster, at most; 1 where there are none.
+    thread block cluster, at most; 1 where there are none. pipelined: 0 where warps of their own
+    load (warp-specialised kernels); where MATH warps issue loads ahead of their work, 1, or 2 if
+    the ring has a slot fewer than `stages`: operands are in registers before they are multiplied.
     """
 
     sms: int
@@ -89,6 +91,14 @@ class Facts(NamedTuple):
     ctas_per_sm_max: int = 1
     cutlass_raster: int = 0
     cluster_ctas_max: int = 1
+    pipelined: Any = 0
+
+
+def compiled(facts: Facts) -> Facts:
+    """Facts for a program; `pipelined` is None if no kernel is, so that one without its terms is
+    compiled."""
+    none = not np.ndim(facts.pipelined) and facts.pipelined == 0
+    return facts._replace(pipelined=None) if none else facts
 
 
 def slot_bytes(block_m: Any, block_n: Any, block_k: Any, in_bytes: Any) -> Any:
@@ -102,11 +112,18 @@ def epilogue_bytes(block_m: Any, block_n: Any, out_bytes: Any, cap: Any) -> Any:
     return tile - (tile - cap) * (tile > cap)
 
 
+def slots(stages: Any, facts: Facts) -> Any:
+    """Slots of the ring in shared memory: `stages`, or one fewer (`Facts.pipelined`)."""
+    if facts.pipelined is None:
+        return stages
+    return stages - 1 * (facts.pipelined > 1) * (stages > 1)
+
+
 def smem_bytes(c: Any, facts: Facts, in_bytes: Any, out_bytes: Any) -> Any:
     """Shared memory that one CTA needs: ring, barriers and epilogue buffer."""
     slot = slot_bytes(c.block_m, c.block_n, c.block_k, in_bytes)
     epilogue = epilogue_bytes(c.block_m, c.block_n, out_bytes, facts.epilogue_smem_bytes_max)
-    return c.stages * (slot + BARRIER_BYTES) + epilogue
+    return slots(c.stages, facts) * (slot + BARRIER_BYTES) + epilogue
 
 
 def deepest_stages(
@@ -120,6 +137,8 @@ def deepest_stages(
     slot = slot_bytes(block_m, block_n, block_k, in_bytes) + BARRIER_BYTES
     depth = (facts.smem_bytes_per_sm - epilogue) // slot
     depth = depth * (depth > 0)
+    if facts.pipelined is not None:
+        depth = depth + 1 * (facts.pipelined > 1) * (depth > 0)
     return depth - (depth - DEEPEST_RING) * (depth > DEEPEST_RING)
 
 

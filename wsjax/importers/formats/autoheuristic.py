@@ -6,7 +6,7 @@ Columns m, k, n; the tile is packed into the choice; feedback is the time in ms.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +22,8 @@ _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)=([^_]+)")
 WORDS = {"numstages": "num_stages", "numwarps": "num_warps"}
 _ABOUT_LINE = "lines before the header, which are no rows: 1"
 NEEDS = ("choice", "feedback")
-AMPERE = 8
-"""Triton for this capability keeps one slot fewer than it is told stages."""
+INDUCTOR_GROUP = 8
+"""TorchInductor's template for mm: GROUP_M."""
 _CONTIGUOUS = ("mat1_iscontig", "mat2_iscontig")
 
 
@@ -38,20 +38,18 @@ def _is_header(line: str) -> bool:
 
 
 def pieces(source: Source) -> Iterator["pd.DataFrame"]:
-    """The choices, with the settings that their texts hold, and the machine's capability."""
+    """The choices, with the settings that their texts hold."""
     first = source.first_line()
-    about: dict[str, Any] = {}
     if first.lstrip().startswith("{"):
         try:
-            about = json.loads(first)
+            json.loads(first)
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{source.path}:1: the line about the machine is broken JSON: {error.msg}; "
                 "mend or delete it"
             ) from None
-    capability = about.get("device_capa") or [0]
     for frame in texts.frames(source, _is_header, is_row=lambda line: "," in line):
-        yield frame.join(_settings(list(frame["choice"]))).assign(capability=capability[0])
+        yield frame.join(_settings(list(frame["choice"])))
     source.notes[:] = [n for n in source.notes if n != _ABOUT_LINE]
 
 
@@ -75,11 +73,8 @@ _KNOWN = {name for names in triton.SETTINGS.values() for name in names}
 def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     """Rows whose choice is a library's kernel (`extern_mm`) have no tile. float32 is tf32 where
     the log says that it was used; the log's types are of A and B, the output's is A's."""
-    found = triton.settings(theirs)
-    if "stages" in found:
-        ampere = theirs["capability"] == AMPERE
-        stages = found["stages"]
-        found["stages"] = stages.mask(ampere, (stages - 1).clip(lower=1))
+    found = triton.of_triton(theirs)
+    found.setdefault("group_m", values.everywhere(theirs, INDUCTOR_GROUP))
     found |= {c: theirs[c] for c in "mnk" if c in theirs}
     if "mat1_dtype" in theirs:
         types = [

@@ -132,7 +132,7 @@ def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
 
     The output has A's type; of 8-bit floats the log does not tell it, and of 8-bit integers it is
     32 bits wide, for which there is no word of ours."""
-    found = triton.settings(theirs)
+    found = triton.of_triton(theirs)
     found |= {c: theirs[c] for c in ("m", "n", "k", "batch", "layout") if c in theirs}
     if "dtype" in theirs:
         word = theirs["dtype"].map(values.dtype, na_action="ignore")

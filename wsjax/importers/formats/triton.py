@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsjax.hardware import KERNELS
 from wsjax.importers import texts, values
 from wsjax.importers.source import Source
 from wsjax.schema import DTYPES
@@ -77,7 +78,7 @@ def _row(config: Any, timing: Any) -> dict[str, Any]:
 
 def translate(theirs: Mapping[str, "pd.Series"]) -> Mapping[str, "pd.Series"]:
     """Percentiles 20 and 80 are kept as such: they are not the 10 and 90 of our columns."""
-    found = settings(theirs)
+    found = of_triton(theirs)
     found |= {c: theirs[c] for c in "mnk" if c in theirs}
     if "dtype" in theirs:
         found["dtype_in"] = found["dtype_out"] = theirs["dtype"].map(values.dtype)
@@ -101,11 +102,18 @@ def failed_if_infinite(times: "pd.Series") -> "pd.Series":
     return pd.Series(np.where(np.isposinf(number), "failed", "ok"), index=times.index)
 
 
+def of_triton(theirs: Mapping[str, "pd.Series"]) -> dict[str, "pd.Series"]:
+    """`settings` and what all kernels of the family have in common."""
+    usual = KERNELS["triton_async"].columns
+    common = {name: values.everywhere(theirs, value) for name, value in usual.items()}
+    return common | settings(theirs)
+
+
 def settings(theirs: Mapping[str, "pd.Series"]) -> dict[str, "pd.Series"]:
     """Our configuration columns of a Triton kernel's settings.
 
-    One CTA a tile, unless it is told the number of SMs. Its stages are slots of the ring (on
-    Ampere one more than the ring has; the settings don't tell the machine). No DMA warp is apart.
+    One CTA a tile, unless it is told the number of SMs. `stages` is Triton's num_stages, on Ampere
+    one more than the ring has slots (`Facts.pipelined`).
     """
     found: dict[str, pd.Series] = {}
     for ours, names in SETTINGS.items():
