@@ -25,7 +25,7 @@ def test_import(capsys, tmp_path, suffix):
     assert lines.count("read 8") == 2
     assert "incorrect 4 ran, with a wrong result" in lines
     together = lines[lines.index(f"{out}: all together") :]
-    assert {"read 24", "kept 12 for a fit"} <= set(together)
+    assert {"read 24", "kept 12 for a fit, of a machine with fp32, tf32"} <= set(together)
     assert any(line.startswith("fake_repeat 8 ") for line in together)
     assert read_table(out).num_rows == 24
     assert wsjax.import_table(out).report.kept == 12

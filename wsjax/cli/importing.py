@@ -82,12 +82,22 @@ def _kept(table: "pd.DataFrame") -> int:
     return table["excluded"].to_list().count("")
 
 
+def _fit_for(table: "pd.DataFrame") -> str:
+    """For a fit of which machines the rows are that are kept."""
+    kept = table.loc[(table["excluded"] == "").to_numpy()]
+    if kept.empty:
+        return "for a fit"
+    dtypes = ", ".join(sorted(set(kept["dtype_in"].astype(str))))
+    clusters = " and clusters" if (kept["cluster_m"] * kept["cluster_n"] > 1).any() else ""
+    return f"for a fit, of a machine with {dtypes}{clusters}"
+
+
 def _show(title: str, table: "pd.DataFrame", notes: Sequence[str] = ()) -> None:
     from wsjax import importers
 
     excluded, kept = importers.counts(table), _kept(table)
     print(title)
-    rows = [("read", f"{len(table):,}", ""), ("kept", f"{kept:,}", "for a fit")]
+    rows = [("read", f"{len(table):,}", ""), ("kept", f"{kept:,}", _fit_for(table))]
     for reason, count in excluded.items():
         rows.append((reason, f"{count:,}", importers.REASONS.get(reason, "the file's own status")))
     show_table((), rows, left=(0, 2))

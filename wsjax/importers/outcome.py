@@ -68,7 +68,7 @@ REASONS = {
     "out_of_range": "a configuration value beyond its column's range",
     "no_tile": "no block_m, block_n, block_k (a library's kernel)",
     "no_stages": "its number of stages is not told, but other rows' are",
-    "fake_repeat": "one measurement written again: same configuration and, bit for bit, same time",
+    "fake_repeat": "one measurement that a log or a tuner's cache wrote again: the very same time",
     "duplicate": "the same configuration again, with another time; the first one counts",
 }
 NONE: Mapping[str, int] = {}
