@@ -123,6 +123,16 @@ def test_rates_are_rounded_as_in_programs():
     np.testing.assert_array_equal(tflops_of_few(c, times), compiled(rate, rows, *sizes, times))
 
 
+@pytest.mark.parametrize("power", [2, -2, 3])
+def test_powers_and_gradients(power):
+    def function(x, to):
+        return jax.jvp(lambda x: x**power * x + jnp.maximum(x, 2.0) / x, (x,), (to,))[1]
+
+    rng = np.random.default_rng(0)
+    columns = rng.uniform(1.0, 3.0, ROWS), rng.uniform(0.0, 1.0, ROWS)
+    same(Tape(function)(ROWS, *columns), compiled(function, ROWS, *columns))
+
+
 def test_numbers_of_python():
     assert Tape(lambda pair: pair[0] * 2.0 + pair[1])(1, (0.5, 3)) == [4.0]
 

@@ -65,6 +65,7 @@ def test_programs_are_loaded_and_equal_those_of_jax(empty):
     def function(numbers, scale, steps):
         return {"sum": jnp.sum(numbers["x"]) * scale, "more": [numbers["x"] ** steps]}
 
+    function.__module__, function.__qualname__ = "wsjax.invented", "function"
     numbers = {"x": np.linspace(0.0, 1.0, 9)}
     one, two = (kept.jit(function, static_argnames=("steps",)) for _ in range(2))
     expected = jax.jit(function, static_argnames=("steps",))(numbers, 2.0, steps=3)
@@ -81,6 +82,10 @@ def test_programs_are_loaded_and_equal_those_of_jax(empty):
     two(numbers, 2.0, steps=2)
     two({"x": np.ones(4)}, 2.0, steps=2)
     assert len([*empty.iterdir()]) == 3
+    function.__module__ = "tests"  # whose sources no key holds
+    for _ in range(2):
+        kept.jit(function, static_argnames=("steps",))(numbers, 2.0, steps=3)
+    assert len([*empty.iterdir()]) == 5
 
 
 def test_a_key_holds_all_that_an_entry_depends_on(empty, monkeypatch):

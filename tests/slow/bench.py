@@ -7,12 +7,14 @@ lines that an accelerator is for.
 
 import argparse
 import ctypes
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import count
 from operator import truediv
@@ -230,6 +232,122 @@ def whole_sweep(step: int) -> Iterator[Figure]:
     yield million(rows / min(passed))
 
 
+GRID = """hardware = ["h200"]
+[columns]
+m = { from = 64, to = 8192, step = 64 }
+n = { from = 64, to = 8192, step = 64 }
+k = { from = 64, to = 7424, step = 64 }
+block_m = 128
+block_n = 128
+block_k = [32, 64]
+schedule = ["persistent", "pingpong"]
+"""
+"""7.6 M rows."""
+SMALL = (
+    GRID.replace("to = 8192, step = 64", "to = 2048, step = 512")
+    .replace("7424", "320")
+    .replace("[32, 64]", "64")
+    .replace('["persistent", "pingpong"]', '"pingpong"')
+)
+"""80 rows."""
+
+
+def sweep_command() -> Iterator[Figure]:
+    """The whole command of a sweep, start included, over `pyarrow.parquet.write_table` with its own
+    options of the same rows, a part in each of as many threads."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, numbers = Path(name), count()
+        (folder / "grid.toml").write_text(GRID, encoding="utf-8")
+        command = (sys.executable, "-m", "wsjax.cli", "sweep", folder / "grid.toml", "--out")
+        quiet = partial(subprocess.run, stdout=subprocess.DEVNULL, check=True)
+        quiet([*command, folder / "table"])
+        table = pq.read_table(folder / "table").combine_chunks()
+        threads = os.cpu_count() or 1
+        size = -(-table.num_rows // threads)
+        parts = [table.slice(size * i, size) for i in range(threads)]
+
+        def alone() -> None:
+            with ThreadPoolExecutor(threads) as pool:
+                files = (folder / f"{i}.parquet" for i in range(threads))
+                list(pool.map(pq.write_table, parts, files))
+
+        passed, plain = turns(
+            lambda: quiet([*command, folder / str(next(numbers))]), alone, times=3
+        )
+    yield Figure(median(map(truediv, passed, plain)), "x writing alone", "<= 1.5")
+    yield million(table.num_rows / min(passed))
+
+
+def command(*arguments: str, must: str) -> Iterator[Figure]:
+    """A command over `python -c "import jax"`, in turns: with nothing kept, and after that."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, numbers = Path(name), count()
+        (folder / "small.toml").write_text(SMALL, encoding="utf-8")
+        others = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+        environment = others | {"XDG_CACHE_HOME": name}
+
+        def run(*words: str) -> float:
+            start = time.perf_counter()
+            line = [x.format(folder=folder, number=next(numbers)) for x in words]
+            subprocess.run(
+                [sys.executable, *line], env=environment, stdout=subprocess.DEVNULL, check=True
+            )
+            return time.perf_counter() - start
+
+        verb, jax_alone = ("-m", "wsjax.cli", *arguments), ("-c", "import jax")
+        run(*jax_alone)
+        first = run(*verb) / run(*jax_alone)
+        later = median(run(*verb) / run(*jax_alone) for _ in range(5))
+    yield Figure(later, "x import jax", must)
+    yield Figure(first, "x, the first time ever", "<= 4")
+
+
+IN_A_PROCESS = """
+import json, time, jax, numpy as np, pandas as pd, pyarrow, wsjax
+from wsjax import engine, predictions
+compiled = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
+)
+rng = np.random.default_rng(0)
+def frame(rows):
+    pick = lambda *values: rng.choice(values, rows)
+    return pd.DataFrame({
+        **{name: pick(256, 1000, 1024, 4096, 8192) for name in "mnk"},
+        "block_m": pick(64, 128), "block_n": pick(64, 128), "block_k": pick(32, 64),
+        "stages": pick(2, 3, 4), "dma_warps": pick(1, 2), "mma_in_flight": pick(0, 1),
+        "schedule": pick("serial", "persistent", "pingpong", "cooperative"),
+    })
+def spent(rows, machine="h200", times=1):
+    given, best = frame(rows), []
+    for _ in range(times):
+        start = time.perf_counter()
+        wsjax.predict(given, machine)
+        best.append(time.perf_counter() - start)
+    return min(best)
+first = spent(96)
+several = first + sum(spent(96, name) for name in ("h200-gluon", "a100-sxm", "a6000-paper"))
+usual = [1e3 * spent(rows, times=30) for rows in (20, 1000)]
+print(json.dumps([first, several, len(compiled), *usual]))
+"""
+
+
+def in_a_process() -> Iterator[Figure]:
+    """`wsjax.predict` of mixed rows in a process, after another has kept what it compiled."""
+    with tempfile.TemporaryDirectory() as name:
+        others = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+        environment = others | {"XDG_CACHE_HOME": name}
+        line = [sys.executable, "-c", IN_A_PROCESS]
+        subprocess.run(line, env=environment, stdout=subprocess.PIPE, check=True)
+        run = subprocess.run(line, env=environment, stdout=subprocess.PIPE, check=True)
+        first, several, compiled, few, many = json.loads(run.stdout)
+    yield Figure(first, "s, the first 96 rows", "<= 0.5")
+    yield Figure(several, "s, and three more machines")
+    yield Figure(compiled, "programs compiled", "0")
+    yield Figure(few, "ms, 20 rows", "<= 3")
+    yield Figure(many, "ms, 1,000 rows", "<= 10")
+
+
 def growth(name: str, few: int, many: int) -> Iterator[Figure]:
     """The exponent with which the time of a row grows with one of its sizes."""
     sizes = {"m": 4096, "n": 4096, "k": 4096, "block_m": 128, "block_n": 128, "block_k": 64}
@@ -311,6 +429,19 @@ LINES: dict[str, Callable[[], Iterator[Figure]]] = {
     "growth with waves": partial(growth, "m", 4_096, 409_600),
     "growth with stages": partial(growth, "stages", 2, 6),
     "growth with rows": row_growth,
+}
+ONE = ("-m", "4096", "-n", "4096", "-k", "4096")
+TILE = ("--tile", "128x128x64", "--stages", "4")
+LINES |= {
+    "wsjax.predict in a process": in_a_process,
+    "wsjax predict, one row": partial(command, "predict", *ONE, *TILE, must="<= 1.6"),
+    "wsjax optimize": partial(command, "optimize", *ONE, must="<= 1.6"),
+    "wsjax trace": partial(command, "trace", *ONE, *TILE, must="<= 1.6"),
+    "wsjax explain": partial(command, "explain", *ONE, *TILE, must="<= 1.6"),
+    "wsjax sweep, 80 rows": partial(
+        command, "sweep", "{folder}/small.toml", "--out", "{folder}/{number}", must="<= 2"
+    ),
+    "wsjax sweep, 7.6 M rows, the command": sweep_command,
 }
 ON_GPU: dict[str, Callable[[], Iterator[Figure]]] = {
     "scan of 64 k-tiles": scan,

@@ -70,9 +70,9 @@ class Inputs(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How `Inputs` lie in arrays: their tree, and each leaf's type if it is a scalar."""
+    """How `Inputs` lie in arrays: positions of leaves, and each leaf's type if it is a scalar."""
 
-    tree: Any
+    positions: Inputs
     scalars: tuple[np.dtype | None, ...]
 
 
@@ -105,7 +105,7 @@ def pack(inputs: Inputs) -> Packed:
         tuple(columns),
         array(floats, dtype=np.float64),
         array(integers, dtype=np.int64),
-        Layout(tree, types),
+        Layout(jax.tree.unflatten(tree, range(len(leaves))), types),
     )
 
 
@@ -118,7 +118,7 @@ def unpack(packed: Packed) -> Inputs:
         else next(floats if dtype.kind == "f" else integers).astype(dtype)
         for dtype in packed.layout.scalars
     ]
-    return jax.tree.unflatten(packed.layout.tree, leaves)
+    return jax.tree.unflatten(jax.tree.structure(packed.layout.positions), leaves)
 
 
 class Prediction(NamedTuple):

@@ -16,6 +16,7 @@ from jax.extend import core
 
 EXACT: dict[str, np.ufunc] = {
     "add": np.add,
+    "add_any": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
@@ -215,8 +216,12 @@ class _Program:
             return "{0}" if same else "{0}.astype(" + self._name(result.dtype) + ")"
         if name == "bitcast_convert_type":
             return "{0}.view(" + self._name(result.dtype) + ")"
-        if name == "integer_pow" and params["y"] == 2:
-            return self._called(np.multiply, 1).replace("{0}", "{0}, {0}")
+        if name == "integer_pow" and params["y"] in (2, -2):
+            square = self._called(np.multiply, 1).replace("{0}", "{0}, {0}")
+            if params["y"] == 2:
+                return square
+            one = self._name(result.dtype.type(1))
+            return self._called(np.divide, 2).replace("{0}, {1}", f"{one}, {square}")
         if name == "select_n" and len(step.given) == 3:
             return self._called(np.where, 3).replace("{1}, {2}", "{2}, {1}")
         if step.made[0] in self._early and _variables(step.given):

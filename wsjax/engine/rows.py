@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int, Int8
 
+from wsjax import kept
 from wsjax.engine.programs import Inputs, Packed, neutral_names, pack, reason_of, unpack
 from wsjax.hardware import Hardware, Head, Parameters
 from wsjax.model import Machine
@@ -204,7 +205,7 @@ def assemble(base: Base, columns: Columns) -> tuple[Configuration, Machine]:
     return c, Machine(facts, parameters, in_bytes, out_bytes, base.rates[c.dtype_in])
 
 
-@partial(jax.jit, static_argnames=("shape",))
+@partial(kept.jit, static_argnames=("shape",))
 def _packed(base: Base, shape: Shape, axes: Axes, numbers: Int[Array, " rows"]) -> Packed:
     """What all rows share stays a scalar, but for m, which says how many rows there are."""
     c, machine = assemble(base, columns_at(shape.names, shape.lengths, axes, numbers))
@@ -212,7 +213,7 @@ def _packed(base: Base, shape: Shape, axes: Axes, numbers: Int[Array, " rows"]) 
     return pack(Inputs(c, machine, None))
 
 
-@partial(jax.jit, static_argnames=("shape",))
+@partial(kept.jit, static_argnames=("shape",))
 def _reasons(
     base: Base, shape: Shape, axes: Axes, numbers: Int[Array, " rows"]
 ) -> Int8[Array, " rows"]:

@@ -81,7 +81,7 @@ class _Loaded:
 
     def __init__(self, function: Any, tree: Any, kinds: Sequence[np.dtype]) -> None:
         self._function, self._tree, self._kinds = function, tree, kinds
-        name = f"{function.func.__module__}.{function.func.__qualname__}"
+        name = kept.identity(function.func)
         self._key = f"tape {name} {tree} {kinds} {function.keywords}"
         entry = kept.read(self._key)
         if entry is None:

@@ -9,7 +9,7 @@ of what made it, the processor. So none is ever stale; a damaged one counts as a
 `model` and the packages below it compile through `jit`; `wsjax.engine.tapes` keeps its tapes here.
 """
 
-from wsjax.kept.files import keep_compiled, read, write
+from wsjax.kept.files import identity, keep_compiled, read, write
 from wsjax.kept.loadable import alone, jit, program
 
-__all__ = ["alone", "jit", "keep_compiled", "program", "read", "write"]
+__all__ = ["alone", "identity", "jit", "keep_compiled", "program", "read", "write"]

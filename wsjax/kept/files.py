@@ -5,9 +5,11 @@ import os
 import pickle
 import platform
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from wsjax import __version__
 
@@ -47,6 +49,14 @@ def keep_compiled() -> None:
         return
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(place)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", COMPILED_SECONDS_MIN)
+
+
+def identity(function: Callable[..., Any]) -> str:
+    """What stands for a function in keys: the name of one of this package's modules, whose sources
+    all keys hold; any other, or one inside another function, shares no entry."""
+    name = f"{function.__module__}.{function.__qualname__}"
+    own = name.startswith("wsjax.") and "<" not in name
+    return name if own else f"{name} {uuid4().hex}"
 
 
 def read(key: str) -> Any:

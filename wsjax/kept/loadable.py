@@ -92,7 +92,7 @@ class jit:  # noqa: N801 (it stands for jax.jit)
         def flat(*arrays: Any) -> Any:
             return self._function(**jax.tree.unflatten(tree, arrays), **static)
 
-        name = f"{self._function.__module__}.{self._function.__qualname__}"
+        name = files.identity(self._function)
         return program(f"{name} {static} {tree}", flat, arrays, self._options)
 
 
