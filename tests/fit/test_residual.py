@@ -16,7 +16,7 @@ from wsjax import engine, hardware
 from wsjax.cli.main import main
 from wsjax.errors import InputError
 from wsjax.fit import measured, residual, validation
-from wsjax.hardware import FEATURES, LIMIT, format_hardware, load_hardware, parse_hardware
+from wsjax.hardware import FEATURES, LESS, MORE, format_hardware, load_hardware, parse_hardware
 from wsjax.model import CLIP, features
 from wsjax.schema import COLUMNS, Configuration
 
@@ -59,7 +59,8 @@ def by_hand(machine, c: Configuration, time_us: float) -> float:
             for column, b in zip(weights.T, bias, strict=True)
         ]
     last = sum(x * float(w) for x, w in zip(z, net.weights_3, strict=True)) + float(net.bias_3)
-    return math.exp(LIMIT * math.tanh(last / LIMIT))
+    limit = LESS if last < 0 else MORE
+    return math.exp(limit * math.tanh(last / limit))
 
 
 def rows_of(frame):

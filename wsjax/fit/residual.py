@@ -45,7 +45,7 @@ RATE, WARM_UP = 4e-3, 100.0
 DECAY = 0.1
 """Of a teacher's weights, in a step at the rate 1."""
 STUDENT_ROWS, STUDENT_SCALE = 1024, 0.02
-INVENTED = 3
+INVENTED = 8
 CHUNK = 8_192
 LEAST_DEVIATION = 1e-3
 

@@ -26,7 +26,7 @@ from wsjax.hardware.machine import (
 )
 from wsjax.hardware.parameters import INF, PARAMETERS, Parameters
 from wsjax.hardware.peaks import Peaks, fact_ratios
-from wsjax.hardware.residual import FEATURES, LIMIT, Head, Network, Residual, residual_of
+from wsjax.hardware.residual import FEATURES, LESS, MORE, Head, Network, Residual, residual_of
 from wsjax.hardware.sections import unused_key
 from wsjax.hardware.starting import NewFacts, new_machine
 
@@ -36,7 +36,8 @@ __all__ = [
     "FEATURES",
     "INF",
     "KERNELS",
-    "LIMIT",
+    "LESS",
+    "MORE",
     "PARAMETERS",
     "Errors",
     "Hardware",

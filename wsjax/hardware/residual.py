@@ -16,9 +16,9 @@ import numpy as np
 
 from wsjax.errors import nearest
 
-LIMIT = 0.3
-"""The most that a correction adds to the logarithm of a time."""
-
+LESS, MORE = 0.2, 0.3
+"""The most that a correction takes from and adds to the logarithm of a time. The less it may take,
+the fewer rows a search for the best must look at."""
 
 FEATURES = (
     *("m", "n", "k", "batch", "block_m", "block_n", "block_k", "stages", "cluster_m", "cluster_n"),

@@ -1,6 +1,7 @@
 """What is learned on top of the recurrences: a small network on the model's own intermediates.
 
-    time' = time exp(o),   o = LIMIT tanh((w3 . silu(W2 silu(W1 z + b1) + b2) + b3) / LIMIT)
+    time' = time exp(o),   o = limit tanh(x / limit),   limit = LESS if x < 0 else MORE,
+    x = w3 . silu(W2 silu(W1 z + b1) + b2) + b3
 
 z are the `features` of one row, each standardised by its mean and deviation over the rows that the
 network was fitted to, and clipped to +-CLIP: problem, tile and waves, the bytes and durations that
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from wsjax.hardware import LIMIT, Network
+from wsjax.hardware import LESS, MORE, Network
 from wsjax.model.arithmetic import Number, Truth, inverse
 from wsjax.model.closed import closed, slopes
 from wsjax.model.durations import Machine, kernel, moved
@@ -57,7 +58,9 @@ def learned(network: Network, z: Float[Array, "*rows inputs"]) -> Float[Array, "
     """o of standardised features."""
     hidden = jax.nn.silu(_product(z, network.weights_1) + network.bias_1)
     hidden = jax.nn.silu(_product(hidden, network.weights_2) + network.bias_2)
-    return LIMIT * jnp.tanh((_product(hidden, network.weights_3) + network.bias_3) / LIMIT)
+    x = _product(hidden, network.weights_3) + network.bias_3
+    limit = jnp.where(x < 0, jnp.float32(LESS), jnp.float32(MORE))
+    return limit * jnp.tanh(x / limit)
 
 
 def features(c: Configuration, machine: Machine, time_us: Number) -> dict[str, Number | Truth]:

@@ -19,7 +19,7 @@ from jax.extend import core
 from wsjax import engine
 from wsjax.deadlines import Deadline, until
 from wsjax.engine import Inputs
-from wsjax.hardware import LIMIT, Head
+from wsjax.hardware import LESS, Head
 from wsjax.schema import KERNEL, Configuration, smem_bytes
 from wsjax.search.criteria import NOT_MODELLED, Task, array_terms, violations
 
@@ -264,7 +264,7 @@ def _figures(inputs: Inputs, head: Head | None) -> dict[str, Any]:
         known = {name: jnp.where(row.time_exact, x, jnp.nan) for name, x in figures.items()}
         known["dma_wait_us"] = jnp.where(row.all_exact, p.dma_wait_us, jnp.nan)
         bounds = engine.bracket(i.configuration, i.machine)
-        least_us = bounds.least_us * (math.exp(-LIMIT) if head else 1.0)
+        least_us = bounds.least_us * (math.exp(-LESS) if head else 1.0)
         return known | {"least_us": jnp.where(bounds.exact, time_us, least_us)}
 
     return jax.vmap(one, in_axes=(inputs.axes,))(inputs)

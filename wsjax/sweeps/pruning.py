@@ -32,7 +32,7 @@ from wsjax.engine import (
     learned,
     without,
 )
-from wsjax.hardware import LIMIT, Head
+from wsjax.hardware import LESS, MORE, Head
 from wsjax.model import SERIAL, Family, family_bound_us
 from wsjax.schema import COLUMNS
 from wsjax.sweeps.families import above, below
@@ -96,7 +96,7 @@ def reaching(
     groups = max(2 * WORD, 8 * need)
     given = columns_at(names, axes.lengths, axes, problems)
     bound = partial(_bound, base, neutral=neutral, head=head)
-    more = math.exp(LIMIT) if head else 1.0
+    less, more = (math.exp(-LESS), math.exp(MORE)) if head else (1.0, 1.0)
 
     def in_chunks(weights, state, step):
         """`step` on each (problem, family), or representative, as often as `weights` says, `lanes`
@@ -124,7 +124,7 @@ def reaching(
         stands_for = rows[jnp.minimum(problem, len(rows) - 1), rep]
         wanted &= stands_for > 0
         brackets = jax.vmap(timed)(rows_of(problem, rep))
-        least_us, most_us = brackets.least_us / more, brackets.most_us * more
+        least_us, most_us = brackets.least_us * less, brackets.most_us * more
         looked = known.looked.at[problem].add(jnp.where(wanted, stands_for, 0))
         wide = known.wide
         if head:
@@ -143,7 +143,7 @@ def reaching(
         )
 
     def narrowed(known, problem, rep, nth, wanted):
-        time_us = known.least_us[problem, rep] * more
+        time_us = known.least_us[problem, rep] / less
         factor = jax.vmap(partial(_factor, base, head))(rows_of(problem, rep), time_us)
         ends = time_us * factor * (1.0 - SINGLE), time_us * factor * (1.0 + SINGLE)
         return noted(known, problem, rep, wanted, *ends)
@@ -202,7 +202,7 @@ def _bound(base: Base, problem: Columns, reach_us, family: Columns, neutral, hea
     row = {name: value for name, value in family.items() if name in COLUMNS}
     c, machine = assemble(base, {**problem, **row})
     more = Family(family["deepest"] * 1.0, family["ctas"])
-    least = math.exp(-LIMIT) if head else 1.0
+    least = math.exp(-LESS) if head else 1.0
     return least * family_bound_us(floats(c), without(machine, neutral), more, reach_us / least)
 
 
