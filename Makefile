@@ -7,11 +7,12 @@
 # make autotuners   the hooks of wsjax.triton with the real Triton and Kernel Tuner
 # make plan-curve   error after planned rows and after random ones (needs TABLES; minutes)
 # make browser   use the pages of reports in a browser (needs chromium; minutes)
+# make accuracy   errors on held-out problems, and picked kernels against cuBLAS (needs TABLES; minutes)
 # make calibrate TABLES=DIR   remake the H200 calibrations from the measured tables in DIR
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench ray kill crosscheck autotuners browser plan-curve calibrate clean
+.PHONY: demo test bench ray kill crosscheck autotuners browser plan-curve accuracy calibrate clean
 
 demo: .venv/ready
 	$(BIN)/wsjax sweep sweeps/quickstart.toml
@@ -56,6 +57,9 @@ calibrate: .venv/ready
 		--start sweeps/h200-cutlass-start.toml --out $(H200)-cutlass.toml
 	$(BIN)/wsjax calibrate $(CUTLASS) $(KINDS) --free $(KINDS_FREE) --residual \
 		--start $(H200)-cutlass.toml --out $(H200)-cutlass.toml
+
+accuracy: .venv/ready-dev
+	$(BIN)/python tests/slow/accuracy.py $(TABLES)
 
 plan-curve: .venv/ready-dev
 	$(BIN)/python tests/slow/plan_curve.py $(TABLES)/gemm_ws.csv.gz
