@@ -53,6 +53,8 @@ class Tuning:
 
         If it can run none, all are left, with a warning: Triton will say why.
         """
+        if not configs:
+            return []
         times = self.times_us([{**named_args, **kwargs, **c.all_kwargs()} for c in configs])
         order = sorted(range(len(configs)), key=times.__getitem__)
         able = [configs[at] for at in order if times[at] < math.inf]
@@ -68,13 +70,23 @@ class Tuning:
         return self.times_us([arguments])[0]
 
     def times_us(self, calls: Sequence[Mapping[str, Any]]) -> list[float]:
-        """The predicted times of calls with these arguments; infinite where illegal."""
+        """The predicted times of calls with these arguments; infinite where illegal.
+
+        Infinite too, with a warning, where the machine may run what wsjax has no model of: Triton's
+        own split-K (atomic additions) is such, with SPLIT_K above 1.
+        """
         import pandas as pd
 
         from wsjax.predictions import predict
 
-        frame = pd.DataFrame([self._row(call) for call in calls])
-        return predict(frame, self.hardware)["time_us"].fillna(math.inf).tolist()
+        found = predict(pd.DataFrame([self._row(call) for call in calls]), self.hardware)
+        if unknown := int(found["reason"].str.contains("not_modelled").sum()):
+            warnings.warn(
+                f"wsjax: {unknown} of {len(calls)} configurations are not modelled and are left "
+                "out, though the machine may run them; time these apart",
+                stacklevel=2,
+            )
+        return found["time_us"].fillna(math.inf).tolist()
 
     def _row(self, call: Mapping[str, Any]) -> dict[str, Any]:
         from wsjax.importers import TRITON_SETTINGS
@@ -93,7 +105,7 @@ class Tuning:
                     f"{ours}: no argument is called {' or '.join(looked)}; say which one it is: "
                     f'names={{"{ours}": "..."}}; there are: {", ".join(map(str, call))}'
                 )
-        persistent = any(name in call for name in NUMBERS_OF_SMS)
+        persistent = any(call.get(name) is not None for name in NUMBERS_OF_SMS)
         return row | {"schedule": "persistent" if persistent else "serial"} | dict(self.columns)
 
 

@@ -112,6 +112,28 @@ def test_where_nothing_can_run_all_are_left():
         assert early_config_prune(huge, SIZES) == huge
 
 
+def test_what_is_not_modelled_is_said():
+    given = {**configs()[0].all_kwargs(), **SIZES}
+    assert perf_model(**given, SPLIT_K=1) == perf_model(**given)
+    with pytest.warns(UserWarning, match="1 of 1 configurations are not modelled"):
+        assert perf_model(**given, SPLIT_K=4) == math.inf
+    whole, split = (
+        [Config({**c.kwargs, "SPLIT_K": by}, c.num_warps, c.num_stages) for c in configs()]
+        for by in (1, 4)
+    )
+    with pytest.warns(UserWarning, match="48 of 96 configurations are not modelled"):
+        left = early_config_prune([*split, *whole], SIZES)
+    assert left == early_config_prune(whole, SIZES)
+
+
+def test_no_configurations_and_an_argument_that_is_none():
+    assert early_config_prune([], SIZES) == []
+    given = {**configs()[0].all_kwargs(), **SIZES}
+    assert (
+        perf_model(**given, NUM_SMS=None) == perf_model(**given) != perf_model(**given, NUM_SMS=8)
+    )
+
+
 def test_restrictions_of_kernel_tuner():
     parameters = {**TILES, "num_warps": [4, 8], "num_stages": [2, 4]}
     problem = {name.lower(): value for name, value in SIZES.items()}
