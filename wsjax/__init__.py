@@ -36,7 +36,7 @@ Units: µs, bytes, bytes per µs (1 B/µs = 1 MB/s), flop per µs.
 **What to read next.** README.md for the verbs; `python -m pydoc wsjax.model` for the equations, and
 its siblings: schema, hardware, engine, sweeps, fit, search, portfolio, changes, measuring,
 timelines, views,
-cli.
+triton (hooks for autotuners), kept (what is kept between processes), cli.
 """
 
 from importlib import import_module
