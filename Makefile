@@ -6,13 +6,14 @@
 # make crosscheck   four ways to the paper's optima (minutes)
 # make autotuners   the hooks of wsjax.triton with the real Triton and Kernel Tuner
 # make plan-curve   error after planned rows and after random ones (needs TABLES; minutes)
+# make few-rows     error after fits of 0 to 200 rows (needs TABLES; minutes)
 # make browser   use the pages of reports in a browser (needs chromium; minutes)
 # make accuracy   errors on held-out problems, and picked kernels against cuBLAS (needs TABLES; minutes)
 # make calibrate TABLES=DIR   remake the H200 calibrations from the measured tables in DIR
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench ray kill crosscheck autotuners browser plan-curve accuracy calibrate clean
+.PHONY: demo test bench ray kill crosscheck autotuners browser plan-curve few-rows accuracy calibrate clean
 
 demo: .venv/ready
 	$(BIN)/wsjax sweep sweeps/quickstart.toml
@@ -63,6 +64,9 @@ accuracy: .venv/ready-dev
 
 plan-curve: .venv/ready-dev
 	$(BIN)/python tests/slow/plan_curve.py $(TABLES)/gemm_ws.csv.gz
+
+few-rows: .venv/ready-dev
+	$(BIN)/python tests/slow/few_rows.py $(TABLES)/gemm_ws.csv.gz
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

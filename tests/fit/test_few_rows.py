@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from paths import DATA
 
-from wsjax.fit import few_problems, identify, measured, priors, rounds
+from wsjax.fit import few_problems, identify, measured, priors, rounds, shrinkage
 from wsjax.fit import least_squares as fit
 from wsjax.hardware.machine import Hardware, load_hardware
 from wsjax.hardware.parameters import PARAMETERS
@@ -92,3 +92,30 @@ def test_degrees_of_freedom_are_those_of_a_ridge_regression():
 def test_a_fit_of_few_problems_is_warned_of(problems, warned):
     assert warned in few_problems(problems)
     assert bool(few_problems(problems)) == bool(warned)
+
+
+def invented(machine: Hardware, noise: float) -> measured.Measured:
+    """40 rows of a machine, all of a problem off by one factor."""
+    rows = measured.read(STARTS["h200-gluon"][1], machine.facts)
+    chooser = np.random.default_rng(1)
+    rows = rows.take(np.sort(chooser.permutation(len(rows))[:40]))
+    factor = np.exp(noise * chooser.standard_normal(rows.problem.max() + 1))[rows.problem]
+    return replace(rows, time_us=rounds.exact_times(rows, machine) * factor)
+
+
+def test_where_rows_teach_nothing_of_other_problems_nothing_is_fitted():
+    machine = begin("h200-gluon")
+    few = invented(machine, 0.3)
+    found = rounds.fit_parameters(few, machine, priors.candidates(machine), 0)
+    assert found.values == machine.parameters
+    assert "fitted" not in found.status
+
+
+def test_rows_that_agree_on_another_machine_are_fitted():
+    machine = begin("h200-gluon")
+    own = machine.parameters._replace(launch_us=2 * machine.parameters.launch_us)
+    few = invented(replace(machine, parameters=own), 0.01)
+    found = rounds.fit_parameters(few, machine, priors.candidates(machine), 0)
+    adapted = replace(machine, parameters=found.values)
+    assert error(few, adapted) < 0.3 * error(few, machine)
+    assert len(few) <= shrinkage.MOST_ROWS

@@ -29,7 +29,8 @@ import optimistix as optx
 from wsjax.engine import Inputs, predict_row
 from wsjax.hardware import Parameters
 
-CHUNK = 2_048
+CHUNK, FEW = 2_048, 256
+"""Rows of a compiled program; of one for tables that have no more than two of the small ones."""
 MAX_STEPS = 60
 LEAST_GAIN = 1e-4
 """A fit ends with the step that lowers the cost by less than this part."""
@@ -76,8 +77,9 @@ class Prior(NamedTuple):
 def sample(inputs: Inputs, time_us: np.ndarray, offset: np.ndarray, weight: np.ndarray) -> Sample:
     """Rows of full columns as chunks; the last one repeats its last row."""
     rows = len(time_us)
-    starts = range(0, rows, CHUNK)
-    chunks = [inputs.spread(np.minimum(np.arange(s, s + CHUNK), rows - 1)) for s in starts]
+    size = FEW if rows <= 2 * FEW else CHUNK
+    starts = range(0, rows, size)
+    chunks = [inputs.spread(np.minimum(np.arange(s, s + size), rows - 1)) for s in starts]
     return Sample(chunks, np.log(time_us), offset, weight)
 
 

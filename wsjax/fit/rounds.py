@@ -1,5 +1,6 @@
 """The rounds of a fit: several starts, exact predictions in between, and what stays undetermined.
 
+0. Of few rows: how far priors let parameters go, or that nothing is fitted (`shrinkage`).
 1. Levenberg-Marquardt from several starts on a small sample; the best goes on.
 2. Rounds on the whole sample: between them the exact predictions (`fit`'s offsets) and the model's
    own error, from the median residual, are renewed.
@@ -14,7 +15,7 @@ import jax
 import numpy as np
 
 from wsjax import engine
-from wsjax.fit import identify, priors
+from wsjax.fit import identify, priors, shrinkage
 from wsjax.fit import least_squares as fit
 from wsjax.fit.measured import Measured
 from wsjax.hardware import PARAMETERS, Hardware, Parameters
@@ -62,6 +63,16 @@ def fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed:
 
 def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed: int) -> Fit:
     prior = priors.prior_of(start, free)
+    centre = np.zeros(len(PARAMETERS))
+    sample = sample_of(rows, start, FIRST_ERROR, np.zeros(len(rows)))
+    if len(rows) <= shrinkage.MOST_ROWS:
+        sample, _ = renewed(rows, start, sample, prior, centre)
+        sample = sample._replace(weight=1 / np.hypot(FIRST_ERROR, rows.noise))
+        started_us = exact_times(rows, start)
+        scale = shrinkage.scale_of(rows, prior, sample, started_us, calibrated=start.calibrated)
+        if not scale:
+            return _unfitted(rows, start, prior)
+        prior = prior._replace(spread=prior.spread * scale)
     z = _best_start(rows, start, prior, seed)
     error, offset = FIRST_ERROR, np.zeros(len(rows))
     sample = sample_of(rows, start, error, offset)
@@ -100,6 +111,23 @@ def _fit_parameters(rows: Measured, start: Hardware, free: Collection[str], seed
         error=error,
         predicted_error=float(np.median(predicted)),
         degrees=degrees,
+    )
+
+
+def _unfitted(rows: Measured, start: Hardware, prior: fit.Prior) -> Fit:
+    """The start as it is: no fit predicts problems that it has not seen better."""
+    count = len(PARAMETERS)
+    error = np.log(exact_times(rows, start) / rows.time_us)
+    return Fit(
+        values=start.parameters,
+        errors=np.zeros(count),
+        correlation=np.zeros((count, count)),
+        covariance=np.zeros((count, count)),
+        status=tuple("undetermined" if free else "fixed" for free in prior.free),
+        singular_values=np.zeros(int(prior.free.sum())),
+        error=max(float(1.4826 * np.median(np.abs(error))), LEAST_ERROR),
+        predicted_error=0.0,
+        degrees=0.0,
     )
 
 
