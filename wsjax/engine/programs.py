@@ -2,8 +2,7 @@
 
 A row is a configuration on a machine; `Inputs` holds many. A column that is constant stays a scalar
 and costs nothing a row; which columns are constant, never how many rows there are, makes a program.
-A call takes as long as its arrays are many, and a machine alone has fifty numbers: so programs are
-called with `Packed` inputs, whose scalars are in two arrays.
+Each array costs a call, and a machine has fifty numbers: `Packed` inputs have two arrays of them.
 """
 
 from collections.abc import Sequence
