@@ -195,7 +195,10 @@ def profiled(name, *types, kind="gemm", beta="0", accum="f32", runtime="1.5") ->
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (profiled(f"{SM90}_stream_k_warpspecialized_cooperative_epi_tma"), "stream_k"),
+        (profiled(f"{SM90}_stream_k_warpspecialized_cooperative_epi_tma"), ""),
+        (profiled(f"{SM90}_stream_k_warpspecialized_pingpong_epi_tma"), "stream_k"),
+        (profiled(f"{SM90}_stream_k_warpspecialized_cooperative_epi_tma".replace("sm90", "sm100")),
+         "stream_k"),
         (profiled(f"{FP8_90.replace('e4m3_e4m3', '1x128f32xe4m3_128x128f32xe4m3')}_x"),
          "block_scaled"),
         (profiled(PLAIN_90, kind="blockwise_gemm"), "block_scaled"),
@@ -240,6 +243,21 @@ def test_kernels_that_differ_in_accumulation_are_two_configurations(write):
     table = read(write("\n".join([HEADER, *rows]))).table
     assert table["excluded"].tolist() == ["", ""]
     assert table["accum"].tolist() == ["f32_fast", "f32_promoted"]
+
+
+def test_stream_k_and_its_plain_twin_are_two_configurations(write):
+    """CUTLASS's profiler leaves the division to the scheduler, unless it is told to split k."""
+    stream_k = PLAIN_90.replace("_warp", "_stream_k_warp")
+    header = HEADER.replace(",Runtime", ",split_k_slices,Runtime")
+    rows = [f"{profiled(name).rpartition(',')[0]},{slices},{ms}"
+            for name, slices, ms in ((stream_k, 1, "0.0305"), (stream_k, 4, "0.0290"),
+                                     (PLAIN_90, 1, "0.0555"))]  # fmt: skip
+    table = read(write("\n".join([header, *rows]))).table
+    assert table["excluded"].tolist() == [""] * 3
+    assert table["scheduler"].tolist() == ["heuristic", "heuristic", "persistent"]
+    assert table["split_k"].tolist() == [1, 4, 1]
+    assert table["time_us_measured"].tolist() == [30.5, 29.0, 55.5]
+    assert wsjax.predict(table[table.columns[:25]], "h200")["legal"].all()
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ _TEMPLATE = re.compile(
     r"MainloopSm90TmaGmma\w*<\s*(?:\(int\))?(\d+)\s*,\s*"
     rf"{_TRIPLE}\s*,\s*(?:[\w:]*::)?(KernelTma\w+)\s*>\s*,\s*{_TRIPLE}"
 )
+_SM90_STREAM_K = re.compile(r"cutlass3x_sm90_\w*_stream_?k_warpspecialized_cooperative", re.I)
 _CORE = re.compile(r"(?P<accumulator>[shdi])(?P<instruction>\d*)(?P<math>[a-z]*\d*)gemm")
 _LETTERS = {"s": "f32", "h": "f16", "d": "f64", "i": "s32"}
 _TYPE = re.compile(r"(?:b?f|tf|s|u|fe|e)\d+(?:m\d)?")
@@ -41,7 +42,8 @@ def parse(name: str) -> dict[str, int | str]:
     """The configuration columns that a kernel's name tells; {} for a name that tells none.
 
     CUTLASS 3 (`cutlass3x_sm90_…_128x128x64_2x1x1_0_tnn_align8_warpspecialized_pingpong_epi_tma`):
-    tile, cluster, stages (0 is automatic: the deepest that fits), layout, schedule, write-back.
+    tile, cluster, stages (0 is automatic: the deepest that fits), layout, schedule, write-back,
+    and for `_stream_k_` the scheduler.
     CUTLASS 2 (`cutlass_…_256x128_32x3_tn_align8`): tile, stages, layout; one CTA a tile, no DMA
     warp apart. Template names of sm90 mainloops: stages, cluster, schedule, tile.
     """
@@ -75,6 +77,8 @@ def _cutlass_3(match: re.Match[str]) -> dict[str, int | str]:
     if "2sm" in rest.split("_"):  # two CTAs share the tile that the name gives
         found["block_m"] = int(match["m"]) // 2
     found |= _sm90(rest) if match["sm"] == "90" else {"schedule": "persistent"}
+    if is_sm90_stream_k(match[0]):
+        found["scheduler"] = "heuristic"
     stages = int(match["stages"])
     if not stages and match["sm"] == "90" and told.get("dtype_in") in DTYPES:
         types = [told["dtype_in"], told["dtype_out"]]
@@ -131,6 +135,13 @@ def _types_2(text: str) -> dict[str, str]:
         dtype_in = "tf32"
     accum = f"{own}_fast" if core["math"] == "fastaccum" else own
     return {"dtype_in": dtype_in, "dtype_out": str(values.dtype(out)), "accum": accum}
+
+
+def is_sm90_stream_k(name: str) -> bool:
+    """Whether a name is that of a CUTLASS kernel for Hopper which divides tiles by its stream-K
+    scheduler. Its profiler leaves it to the scheduler's heuristic how (`split_k_slices` 1), or
+    splits k."""
+    return bool(_SM90_STREAM_K.search(name))
 
 
 def _sm90(words: str) -> dict[str, int | str]:

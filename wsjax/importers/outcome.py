@@ -239,8 +239,11 @@ def _is_choice(column: Any) -> bool:
 def of_name(name: str) -> str:
     """The reason that a kernel's name gives, "" if none."""
     low = name.lower()
-    if reason := next((reason for reason, known in _PATTERNS.items() if known.search(low)), ""):
-        return reason
+    reasons = [reason for reason, known in _PATTERNS.items() if known.search(low)]
+    if kernel_names.is_sm90_stream_k(name):
+        reasons.remove("stream_k")
+    if reasons:
+        return reasons[0]
     fp32 = kernel_names.operands(name).get("dtype_in") == "fp32"
     return "emulated" if fp32 and "tensorop" in low else ""
 
