@@ -323,7 +323,7 @@ def test_a_real_machine(small_space):
 
 @pytest.mark.parametrize(
     ("hardware", "n", "block_n"),
-    [("h200-datasheet", 16, 16), ("h200-datasheet", 8, 8), ("mi300x", 16, 16)],
+    [("h200", 16, 16), ("h200-datasheet", 16, 16), ("h200-datasheet", 8, 8), ("mi300x", 16, 16)],
 )
 def test_the_default_space_has_tiles_as_narrow_as_the_machines_mma(hardware, n, block_n):
     problem = {"m": 4096, "n": n, "k": 4096}

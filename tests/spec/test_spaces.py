@@ -57,6 +57,15 @@ def test_the_default_space_keeps_to_what_a_machine_was_fitted_to():
     assert {*beyond.take(np.arange(3))["block_k"]} == {256}
 
 
+def test_problems_narrower_than_what_was_measured_have_narrower_tiles():
+    span = {"block_m": [64, 256], "block_n": [64, 128]}
+    for narrowest, widths in (({"m": 16, "n": 63}, {8, 16, 32, 64, 128}), ({"n": 64}, {64, 128})):
+        found = load_space(None, span, narrowest)
+        columns = found.product.take(np.arange(len(found)))
+        assert {*columns["block_n"].tolist()} == widths
+        assert min(columns["block_m"].tolist()) == (16 if "m" in narrowest else 64)
+
+
 def test_a_file_is_a_product_that_its_filter_thins(tmp_path):
     found = space(tmp_path, f'[columns]\n{BLOCKS}[filter]\nwhere = "block_m * block_k != 4096"\n')
     assert (found.name, len(found)) == ("mine", 6)

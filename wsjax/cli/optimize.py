@@ -134,9 +134,9 @@ def optimize(
                 asked.hardware, {name: [c[name] for c in chosen] for name in chosen[0]}
             )
             if asked.objective.pareto:
-                _show_front(answers, asked)
+                _show_front(answers, asked, len(asked.kernels(numbers)))
             else:
-                _show(answers[0], asked)
+                _show(answers[0], len(asked.kernels(numbers)))
     return exit_code(proved=answers[0].proved, interrupted=limit.interrupted)
 
 
@@ -160,7 +160,7 @@ def _record(answer: "Answer", asked: "Request") -> dict[str, Any]:
     return record | ({name: figures[name] for name in others} if asked.objective.pareto else {})
 
 
-def _show(answer: "Answer", asked: "Request") -> None:
+def _show(answer: "Answer", kernels: int) -> None:
     """The kernel, what proves it, what binds it, and the runner-up."""
     figures = answer.choice.figures
     pairs = [
@@ -181,11 +181,11 @@ def _show(answer: "Answer", asked: "Request") -> None:
     if answer.runner_up is not None:
         second = answer.runner_up
         pairs.append(("runner-up", f"{_kernel(second)}: {_time(second, answer)}"))
-    pairs.append(("took", f"{answer.solver_s:.3f} s for {len(asked.space):,} kernels"))
+    pairs.append(("took", f"{answer.solver_s:.3f} s for {kernels:,} kernels"))
     show_table((), pairs, left=(0, 1))
 
 
-def _show_front(answers: Sequence["Answer"], asked: "Request") -> None:
+def _show_front(answers: Sequence["Answer"], asked: "Request", kernels: int) -> None:
     """The front, a kernel a line."""
     names = asked.objective.columns
     rows = []
@@ -197,7 +197,7 @@ def _show_front(answers: Sequence["Answer"], asked: "Request") -> None:
     proved = (
         "proved: the whole front" if answers[0].proved else "not proved: more time may add to it"
     )
-    print(f"{len(answers)} kernels of {len(asked.space):,}, {proved}, {answers[0].solver_s:.3f} s")
+    print(f"{len(answers)} kernels of {kernels:,}, {proved}, {answers[0].solver_s:.3f} s")
 
 
 def _heading(c: Mapping[str, Any], asked: "Request") -> str:

@@ -130,9 +130,9 @@ def read_offer(
     with workloads.naming(workload):
         problems, problem = workloads.read_problems(frame)
     if source is None:
-        available, passing = workloads.space_kernels(
-            load_space(space, machine.span), problems, machine
-        )
+        narrowest = {axis: int(problems.columns[axis].min()) for axis in "mn"}
+        offered = load_space(space, machine.span, narrowest)
+        available, passing = workloads.space_kernels(offered, problems, machine)
         predicted = predicted_us(problems, available, machine)
         return Offer(problems, available, np.where(passing, predicted, np.inf), None)
     if build_cost is None and BUILD_COST in source:

@@ -51,19 +51,25 @@ KERNELS_MAX = 10**8
 
 @dataclass(frozen=True)
 class Request:
-    """All that is asked for but the problem."""
+    """All that is asked for but the problem. space: None for the default one of each problem."""
 
     hardware: Hardware
-    space: Space
+    space: Space | None
     objective: Objective
     constraints: tuple[Constraint, ...]
     timeout_s: float | None
     encoding: str
 
+    def kernels(self, problem: Mapping[str, Any]) -> Space:
+        """The space of one problem."""
+        if self.space is not None:
+            return self.space
+        return load_space(None, self.hardware.span, {axis: int(problem[axis]) for axis in "mn"})
+
     def answers(self, problem: Mapping[str, Any], limit: Deadline) -> list[Answer]:
         """The answer for one problem (numbers and codes of its columns), or its whole front."""
         given = {**family_defaults(self.hardware), **problem}
-        task = Task(self.space, given, self.hardware, self.objective, self.constraints)
+        task = Task(self.kernels(problem), given, self.hardware, self.objective, self.constraints)
         return solve(task, limit, events=self.encoding == "events")
 
 
@@ -80,15 +86,13 @@ def request(
     """The arguments of `optimize`, read. Raises InputError with all their mistakes."""
     machine, kernels, goal, conditions, seconds, _ = gather(
         partial(load_hardware, hardware),
-        partial(load_space, space),
+        lambda: None if space is None else load_space(space),
         partial(parse_objective, objective),
         partial(user_constraints, where, max_smem_bytes),
         partial(_seconds, timeout_s),
         partial(_check_encoding, encoding, objective),
     )
-    if space is None:
-        kernels = load_space(None, machine.span)
-    if len(kernels) > KERNELS_MAX and seconds is None:
+    if kernels is not None and len(kernels) > KERNELS_MAX and seconds is None:
         raise InputError(
             f"space '{kernels.name}': {len(kernels):,} kernels; give fewer values, or a timeout"
         )
@@ -114,7 +118,7 @@ def optimize(
     dtype_out layout l2_state` where their defaults won't do.
 
     space: a space's file, or a `Space`; by default the one of `wsjax.spec`, within what the machine
-    was fitted to.
+    was fitted to, with narrower tiles for narrower problems.
     objective: "time", "time,math_wait", "0.7*time+0.3*math_wait", "pareto:time,smem_bytes"
     (see `wsjax.search.criteria`).
     where: conditions, each a filter (`wsjax.spec.where`) over all configuration columns and the

@@ -57,7 +57,8 @@ DEFAULT: dict[str, list[Any]] = {
 }
 DEFAULT_WHERE = "block_m % mma_m == 0 and block_n % mma_n == 0"
 """The space that is taken where none is given: tiles as narrow as the machine's MMA. Of a machine
-that was fitted to measured kernels it has the values that these had, and all their schedules."""
+that was fitted to measured kernels it has the values that these had, and all their schedules; and
+narrower tiles for problems that are narrower than each of these."""
 BLOCK_ROWS = 2**18
 """Kernels that are held in memory at once."""
 
@@ -110,19 +111,23 @@ class Space:
 
 
 def load_space(
-    source: "str | Path | Space | None" = None, span: Mapping[str, Sequence[Any]] | None = None
+    source: "str | Path | Space | None" = None,
+    span: Mapping[str, Sequence[Any]] | None = None,
+    narrowest: Mapping[str, int] | None = None,
 ) -> Space:
     """A space from its file, or the default one: `DEFAULT`.
 
     span: what was measured of each column, the least and the greatest number or all words
-    (`Hardware.span`), which the default space keeps to.
+    (`Hardware.span`), which the default space keeps to. narrowest: the least `m` and `n` that it
+    is for, where tiles may be narrower than the measured ones.
 
     Raises InputError with all the file's mistakes, each with file, key and value.
     """
     if isinstance(source, Space):
         return source
     if source is None:
-        columns = {name: _measured(name, span or {}) for name in DEFAULT}
+        widths = {f"block_{axis}": size for axis, size in (narrowest or {}).items()}
+        columns = {name: _measured(name, span or {}, widths) for name in DEFAULT}
         return _space(
             "default", {"columns": columns, "filter": {"where": DEFAULT_WHERE}}, Path("default")
         )
@@ -132,14 +137,16 @@ def load_space(
     return _space(path.stem, parse_toml(read_text(path, KIND), path, KIND), path)
 
 
-def _measured(name: str, span: Mapping[str, Sequence[Any]]) -> list[Any]:
-    """The default values of a column that are in a span."""
+def _measured(name: str, span: Mapping[str, Sequence[Any]], widths: Mapping[str, int]) -> list[Any]:
+    """The default values of a column that are in a span; all that are not above it, where a
+    problem's width is below it."""
     if name not in span:
         return DEFAULT[name]
     if COLUMNS[name].choices:
         return [*span[name]]
     least, greatest = span[name]
-    return [x for x in DEFAULT[name] if least <= x <= greatest] or [least]
+    least = 1 if widths.get(name, least) < least else least
+    return [x for x in DEFAULT[name] if least <= x <= greatest] or [span[name][0]]
 
 
 def _space(name: str, table: Mapping[str, Any], path: Path) -> Space:
